@@ -120,9 +120,11 @@ if(OCTET_HAS_CUDA)
     target_include_directories(octet_cudnn SYSTEM INTERFACE ${frontend} ${OCTET_CUDNN_INCLUDE})
     target_compile_definitions(octet_cudnn INTERFACE NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING CUDNN_FRONTEND_SKIP_JSON_LIB)
     target_link_libraries(octet_cuda INTERFACE $<BUILD_INTERFACE:octet_cudnn>)
-    # The one file that sees those headers takes long to compile, and its own code is not what takes time when it runs.
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/octet/ops/attention/cudnn_attention.cpp PROPERTIES COMPILE_OPTIONS -O1
-                                SKIP_PRECOMPILE_HEADERS ON)
+    # The files that see those headers take long to compile, and their own code is not what takes time when it runs.
+    foreach(name cudnn_attention cudnn_coded_attention cudnn_library)
+      set_source_files_properties(${PROJECT_SOURCE_DIR}/octet/ops/attention/${name}.cpp PROPERTIES COMPILE_OPTIONS -O1
+                                  SKIP_PRECOMPILE_HEADERS ON)
+    endforeach()
     message(STATUS "Attention: cuDNN, by ${frontend}")
   else()
     message(STATUS "Attention: own kernels only. For cuDNN's: cudnn.h (the CUDA toolkit's or cuDNN's package) and cudnn-frontend's headers "

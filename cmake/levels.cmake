@@ -7,6 +7,7 @@
 #   *.cuda.cu      CUDA kernels, where the GPU backend is built, see cmake/cuda.cmake
 #   *.sm90a.cu     the same with instructions that only Hopper has, such as wgmma
 #   *.mpi.cpp      liboctet_mpi.so, where MPI is found, see cmake/mpi.cmake
+#   *.bind.cpp     the Python module, see cmake/python.cmake
 #   *.preload.cpp  liboctet_loopback.so, which `octet launch` loads into mpirun, see cmake/mpi.cmake
 #   *.test.cpp     the level's test program
 # Configuring fails when a level depends on its own level or above.
@@ -39,7 +40,7 @@ function(octet_level name)
   list(FILTER tests INCLUDE REGEX "\\.test\\.cpp$")
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "\\.cpu\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "\\.(test|cpu|mpi|preload)\\.cpp$|/main\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "\\.(test|cpu|mpi|preload|bind)\\.cpp$|/main\\.cpp$")
   if(OCTET_HAS_CUDA)
     list(APPEND sources ${cuda})
   endif()

@@ -53,7 +53,7 @@ class ParallelBlock {
     attention_.forward(stream, n1.codes, context, a, pass, keep ? &saved->attention : nullptr);
     ops::Sink n2 = mlp_.first().operand(stream, {.cols = keep, .tokens = tokens}, pass);
     norm2_.forward(stream, x2, n2);
-    mlp_.forward(stream, n2.codes, m, pass, keep ? &saved->mlp : nullptr);
+    mlp_.forward(stream, n2.codes, context, m, pass, keep ? &saved->mlp : nullptr);
     ops::add(stream, a, m, a);
     ops::add(stream, x, a, y);
     if (keep) saved->x1 = x1, saved->x2 = x2;
@@ -64,7 +64,7 @@ class ParallelBlock {
     const Scope scope(stream);
     const Tensor da = stream.empty(d.shape, d.dtype), dm = stream.empty(d.shape, d.dtype);
     attention_.backward(stream, d, context, saved.attention, da, pass);
-    mlp_.backward(stream, d, saved.mlp, dm, pass);
+    mlp_.backward(stream, d, context, saved.mlp, dm, pass);
     norm1_.backward(stream, da, saved.x1, d, true);
     norm2_.backward(stream, dm, saved.x2, d, true);
   }

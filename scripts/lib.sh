@@ -7,7 +7,7 @@ step() { printf '\n== %s  (%d s so far)\n' "$1" $((SECONDS - started)) >&2; }
 
 # What building the program needs, and what its tests need besides.
 program_packages="g++ cmake ninja-build libdnnl-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libboost1.81-dev libjs-dygraphs libopenmpi-dev"
-test_packages="libgtest-dev python3-venv slurm-wlm munge iproute2"
+test_packages="libgtest-dev python3-venv python3-dev python3-numpy slurm-wlm munge iproute2"
 fuzz_packages="clang libclang-rt-dev"
 
 # The CUDA compiler, or nothing.

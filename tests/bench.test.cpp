@@ -61,6 +61,8 @@ TEST_F(Measured, EveryGroupHasItsRows) {
   expect("activation", {"swiglu forward", "swiglu backward", "swiglu forward, saving codes", "swiglu forward again, from codes",
                         "swiglu backward, from codes", "embedding forward", "embedding backward", "cross-entropy"});
   expect("optimizer", {"adamw", "sum of squares"});
+  expect("experts",
+         {"route forward", "route backward", "expert map", "combine", "gather", "weighted swiglu forward", "weighted swiglu backward"});
   expect("step", {"step"});
 }
 

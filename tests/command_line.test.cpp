@@ -118,7 +118,7 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   succeed("train tiny.toml --quiet --name run");
   EXPECT_FALSE(has(succeed("eval runs/run").out, "layers in"));
   const std::string out = succeed("eval runs/run --recipe current").out;
-  EXPECT_TRUE(has(out, " tokens in sequences of 32; 4 of 5 layers in current, others:\n  lm_head  bf16  head: recipe.head = \"bf16\"\n"))
+  EXPECT_TRUE(has(out, " tokens in sequences of 32; 4 of 5 layers in current, others:\n  lm_head  bf16 (head: recipe.head = \"bf16\")\n"))
       << out;
   EXPECT_TRUE(has(succeed("eval runs/run --recipe current --head recipe").out, "; 5 of 5 layers in current\n"));
   const std::string some = succeed("eval runs/run --recipe current --set recipe.keep_bf16=*.mlp.*").out;

@@ -28,12 +28,16 @@ constexpr const char *minutes = "takes minutes", *build = "builds Octet; CI does
                      *gpus = "needs GPUs", *slurm = "the test slurm.examples submits it";
 constexpr Marked marked[] = {
     {"README.md", "scripts/demo", minutes},
+    {"README.md", "scripts/package", "makes packages; scripts/package --try tests them"},
+    {"README.md", "pip install", "scripts/package --try does it"},
     {"README.md", "scripts/test", minutes},
     {"README.md", "cmake --preset", build},
     {"README.md", "cmake --install", "the test example.embed does it"},
     {"README.md", "cmake -S examples/embed", "the test example.embed does it"},
     {"README.md", "cmake --build build/embed", "the test example.embed does it"},
     {"CONTRIBUTING.md", "cmake", build},
+    {"docs/python.md", "scripts/package", "makes packages; scripts/package --try tests them"},
+    {"docs/python.md", "pip install", "scripts/package --try does it"},
     {"CONTRIBUTING.md", "ctest", minutes},
     {"CONTRIBUTING.md", "build/cpu/octet_scaling_tests", "a test program that CI runs"},
     {"docs/benchmarks.md", "python3 -m venv venv-peers", packages},

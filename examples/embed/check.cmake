@@ -16,5 +16,16 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G ${GENERATO
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/embed)
 message(STATUS "${output}")
-run(${WORK}/prefix/bin/octet --help)
+
+# A model to fine-tune: a small one, trained for two steps on this folder.
+set(octet ${WORK}/prefix/bin/octet)
+set(small --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96)
+run(${octet} tokenize --input "${CMAKE_CURRENT_LIST_DIR}/*" --output ${WORK}/data)
+run(${octet} train --data ${WORK}/data --steps 2 --output ${WORK}/runs --name base ${small} --set data.sequence_length=128
+    --set data.eval_fraction=0 --set train.batch=2 --set device=cpu)
+execute_process(COMMAND ${WORK}/build/fine_tune ${WORK}/runs/base/weights ${WORK}/data WORKING_DIRECTORY ${WORK} RESULT_VARIABLE failed
+                OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(failed OR NOT output MATCHES "runs/tuned/weights: loss [0-9.]+")
+  message(FATAL_ERROR "fine_tune: ${output}")
+endif()
 file(REMOVE_RECURSE ${WORK})

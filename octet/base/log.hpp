@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "octet/base/text.hpp"
 
 namespace octet::log {
@@ -21,6 +23,11 @@ void warn(std::string_view pattern, const Args&... args) {
 void status(std::string_view text);
 /// Ends the status line, if there is one; later lines begin below it.
 void end_status();
+
+enum class Level : std::uint8_t { info, warning };
+/// From now on lines go to this function instead of standard error, from any thread; null: to standard error again. There is no status line
+/// then. For programs that embed Octet and have a log of their own.
+void set_sink(void (*)(Level, std::string_view line));
 
 /// Drops info() and status() lines while set; warnings remain: `--quiet`, and tests.
 void set_quiet(bool);

@@ -1,5 +1,6 @@
 #include "octet/bench/subject.hpp"
 #include "octet/ops/attention/attention.hpp"
+#include "octet/ops/attention/coded_attention.hpp"
 #include "octet/ops/rope/rope.hpp"
 
 namespace octet::bench {
@@ -14,6 +15,30 @@ struct Buffers {
         lse(stream.empty({s.shape.heads, s.tokens}, DType::f32)),
         d_o(s.random.values(stream, o.shape, DType::bf16)),
         dqkv(stream.empty(qkv.shape, DType::bf16)) {}
+};
+
+// Codes of the same, under scales that fit normal values.
+struct CodeBuffers {
+  ops::AttentionSpecs specs;
+  Tensor qkv, o, d_o, dqkv;
+
+  CodeBuffers(Subject& s, Stream& stream)
+      : qkv(stream.empty({s.tokens, s.heads().columns()}, DType::e4m3)),
+        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::e4m3)),
+        d_o(stream.empty(o.shape, DType::e5m2)),
+        dqkv(stream.empty(qkv.shape, DType::e5m2)) {
+    const auto with = [&](DType format, float factor) {
+      ops::QuantizeSpec spec;
+      spec.format = format, spec.scale = stream.empty({1}, DType::f32), spec.descale = stream.empty({1}, DType::f32);
+      spec.amax = stream.zeros({1}, DType::f32);
+      const float scale = format_max(format) / factor, descale = 1 / scale;
+      upload(stream, &scale, spec.scale), upload(stream, &descale, spec.descale);
+      return spec;
+    };
+    constexpr float largest = 6;  // of many normal values, about
+    specs.q = specs.k = specs.v = specs.o = with(DType::e4m3, largest), specs.p = with(DType::e4m3, 1);
+    specs.d_o = specs.dp = specs.dq = specs.dk = specs.dv = with(DType::e5m2, 64);
+  }
 };
 
 Row attention_row(Subject& s, const char* name, double products) {
@@ -78,8 +103,46 @@ void measure_attention_products(Subject& s, std::vector<Row>& rows) {
   rows.push_back(forward), rows.push_back(backward);
 }
 
+namespace {
+
+// With the encoding of its operands and the decoding of its results, as a block computes it from BF16.
+void measure_coded_attention(Subject& s, std::vector<Row>& rows) {
+  const ops::QkvShape heads = s.heads();
+  const bool on_gpu = s.stream.target().device == Device::cuda;
+  if (!ops::coded_attention_obstacle(s.stream.target(), heads, false, ops::CodedPass::backward).empty()) return;
+  if (on_gpu && !ops::attention_library().starts_with("cuDNN")) return;
+  Row forward = attention_row(s, "attention forward", 2), backward = attention_row(s, "attention backward", 5);
+  const auto limit = s.limits.matrix_flops_per_second(on_gpu ? DType::e4m3 : DType::f32);
+  forward.precision = backward.precision = "fp8", forward.limit = backward.limit = limit;
+  const auto run_forward = [heads](Stream& stream, const Buffers& b, const CodeBuffers& c) {
+    ops::encode_columns(stream, b.qkv, ops::qkv_groups(heads, c.specs), c.qkv);
+    ops::coded_attention_forward(stream, {.qkv = c.qkv, .o = c.o, .lse = b.lse, .heads = heads, .specs = c.specs});
+    ops::decode_columns(stream, c.o, ops::o_groups(heads, c.specs), b.o);
+  };
+  forward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream);
+    const CodeBuffers c(s, stream);
+    return [&stream, b, c, run_forward] { run_forward(stream, b, c); };
+  });
+  backward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream);
+    const CodeBuffers c(s, stream);
+    run_forward(stream, b, c);
+    return [&stream, b, c, heads] {
+      ops::encode_columns(stream, b.d_o, ops::d_o_groups(heads, c.specs), c.d_o);
+      ops::coded_attention_backward(stream,
+                                    {.d_o = c.d_o, .o = c.o, .qkv = c.qkv, .lse = b.lse, .dqkv = c.dqkv, .heads = heads, .specs = c.specs});
+      ops::decode_columns(stream, c.dqkv, ops::dqkv_groups(heads, c.specs), b.dqkv);
+    };
+  });
+  rows.push_back(forward), rows.push_back(backward);
+}
+
+}  // namespace
+
 void measure_attention(Subject& s, std::vector<Row>& rows) {
   measure_attention_products(s, rows);
+  measure_coded_attention(s, rows);
   measure_rope(s, rows);
 }
 

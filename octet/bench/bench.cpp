@@ -29,8 +29,8 @@ std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
 using Measure = void (*)(Subject&, std::vector<Row>&);
 
 void measure_groups(const Plan& plan, Subject& s, std::vector<Row>& rows) {
-  constexpr Measure measures[] = {measure_gemms, measure_quantize,    measure_attention,
-                                  measure_norms, measure_activations, measure_optimizer};
+  constexpr Measure measures[] = {measure_gemms,       measure_quantize, measure_attention, measure_norms,
+                                  measure_activations, measure_experts,  measure_optimizer};
   for (std::size_t i = 0; i < std::size(measures); ++i) {
     if (!wants(plan, groups[i])) continue;
     log::info("measuring {} ...", groups[i]);

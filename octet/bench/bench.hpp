@@ -5,7 +5,7 @@
 namespace octet::bench {
 
 /// The groups that can be measured, in this order.
-inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "optimizer", "step"};
+inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "experts", "optimizer", "step"};
 
 /// Options of a measurement.
 struct Plan {

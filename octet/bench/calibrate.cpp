@@ -34,6 +34,7 @@ Calibration calibrate(const train::RunConfig& config, const std::string& recipe,
                eight_bit_rate = work.gemm_flops / eight_bit.floor.gemm_seconds * out.eight_bit_share;
   c.gemm_tflops = c.head_tflops = rate / 1e12;
   c.eight_bit_gain = eight_bit_rate / rate;
+  c.output_passes = 0;  // these rates have it in them
   // The prediction counts 6 operations per query column and token of the sequence, forward and backward.
   const double attention = 6.0 * double(shape.layers) * double(config.data.sequence_length) * double(shape.heads * shape.head_dim) *
                            double(config.tokens_per_step());

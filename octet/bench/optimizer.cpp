@@ -3,6 +3,7 @@
 #include "octet/ops/adamw/adamw.hpp"
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::bench {
 namespace {
@@ -20,11 +21,6 @@ constexpr States states[] = {{"f32", Storage::f32, Storage::f32, Storage::f32, S
                              {"f16 values", Storage::f16, Storage::e4m3, Storage::e4m3, Storage::f16},
                              {"expanded moments", Storage::f32, Storage::e4m3, Storage::e4m3_expanded, Storage::e4m3_expanded}};
 
-Stored stored(Stream& stream, Shape shape, Storage storage) {
-  Stored s{.codes = stream.zeros(shape, code_type(storage)), .scales = {}, .storage = storage};
-  if (scales_tensor(storage) || scales_blocks(storage)) s.scales = stream.zeros(scales_shape(storage, shape.count()), scales_type(storage));
-  return s;
-}
 double bytes_of(Storage s, std::int64_t count) {
   return double(count) * double(size_of(code_type(s))) + double(scales_shape(s, count).count()) * double(size_of(scales_type(s)));
 }
@@ -35,7 +31,7 @@ void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, const States
   add_memory_row(s, rows, {.group = "optimizer", .name = "adamw", .shape = to_text(shape), .precision = of.name, .amount = bytes},
                  [&](Stream& stream) -> Launch {
                    const auto values = [&](Storage storage) {
-                     const Stored out = stored(stream, shape, storage);
+                     const Stored out = zero_stored(stream, shape, storage);
                      ops::encode_stored(stream, s.random.values(stream, shape, DType::f32), out);
                      return out;
                    };
@@ -44,7 +40,7 @@ void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, const States
                    upload(stream, &step, state);
                    const ops::AdamWParameter p{.value = values(of.value),
                                                .grad = values(of.grad),
-                                               .moments = {stored(stream, shape, of.m), stored(stream, shape, of.v)},
+                                               .moments = {zero_stored(stream, shape, of.m), zero_stored(stream, shape, of.v)},
                                                .gradient_amax = stream.empty({1}, DType::f32)};
                    ops::sum_of_squares(stream,
                                        {.x = std::span(&p.grad, 1), .sums = stream.empty({1}, DType::f64), .maxima = p.gradient_amax});
@@ -63,9 +59,7 @@ void measure_accumulate(Subject& s, std::vector<Row>& rows, Shape shape, DType s
                   .precision = format("{} += {}", storage, scratch),
                   .amount = double(shape.count()) * double(size_of(scratch)) + 2 * sum},
                  [&](Stream& stream) -> Launch {
-                   const Stored stored{.codes = stream.zeros(shape, code_type(storage)),
-                                       .scales = stream.zeros(scales, scales_type(storage)),
-                                       .storage = storage};
+                   const Stored stored = zero_stored(stream, shape, storage);
                    const Tensor x = s.random.values(stream, shape, scratch), draws = stream.zeros({2}, DType::i64);
                    const std::int64_t second = 1;  // micro-batch: the first one does not read the codes
                    upload(stream, &second, draws.rows(ops::accumulate_part, 1));

@@ -39,11 +39,11 @@ StepsOnRanksResult measure_steps_on_ranks(const StepPlan& p) {
   const std::vector<std::string> recipes = recipes_of(p);
   const auto make = [&](int ranks) {
     std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config});
-    const std::int64_t of_sequence = p.config.ranks.of_sequence();
-    if (ranks % of_sequence != 0)
-      throw ConfigError(format("{} ranks are not a multiple of the {} that train on the same sequences; choose --ranks {}", ranks,
-                               of_sequence, round_up(ranks, of_sequence)));
-    for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / of_sequence;
+    const std::int64_t others = p.config.ranks.beside_data();
+    if (ranks % others != 0)
+      throw ConfigError(format("{} ranks are not a multiple of the {} that train on the same sequences; choose --ranks {}", ranks, others,
+                               round_up(ranks, others)));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / others;
     return out;
   };
   std::vector<RankCase> cases;

@@ -47,6 +47,8 @@ void measure_attention_products(Subject&, std::vector<Row>&);
 void measure_norms(Subject&, std::vector<Row>&);
 /// Element by element or row by row: activation functions, rotation, residual sum, embedding, cross-entropy.
 void measure_activations(Subject&, std::vector<Row>&);
+/// Ops of experts, of sizes that others publish (small ones on a CPU), not of the model's.
+void measure_experts(Subject&, std::vector<Row>&);
 void measure_optimizer(Subject&, std::vector<Row>&);
 
 }  // namespace octet::bench

@@ -38,7 +38,7 @@ class Layer {
         parameters_((precision_.allocate(stream_), stream_), layer_, true),
         scales_(stream_, group_, layer_),
         context_{.sequence = c.data.sequence_length} {
-    if (overlaps) group_.set_beside(&beside_.emplace(side_.emplace(stream_)));
+    if (overlaps) group_.set_beside(beside_.emplace(side_.emplace(stream_)));
     const models::ModelShape s = c.model.shape();
     context_.rope = ops::rope_table(stream_, context_.sequence, s.head_dim, s.rope_theta, s.rope_scaling);
     const std::int64_t rows = c.train.batch * c.data.sequence_length / ranks.size();

@@ -84,6 +84,7 @@ void add_inspect(Program&);
 void add_plan(Program&);
 void add_bench(Program&);
 void add_doctor(Program&);
+void add_config(Program&);
 void add_launch(Program&);
 
 }  // namespace octet::cli

@@ -8,6 +8,7 @@
 #include "octet/cli/signals.hpp"
 #include "octet/cli/rank_run.hpp"
 #include "octet/telemetry/findings.hpp"
+#include "octet/train/run/ranks/rank_wish.hpp"
 #include "octet/train/study/idle_options.hpp"
 
 namespace octet::cli {
@@ -84,13 +85,9 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   machine::choose_own_gpu();
   const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
-  return run_on_ranks({.ranks = ranks_to_start(study.run.ranks),
-                       .device = study.run.device,
-                       .limit_seconds = study.run.ranks.limit_seconds,
-                       .peer_memory = study.run.comm.peer_memory},
-                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-                        return compare_on(o, study, {&ranks, place.here, place.backend});
-                      });
+  return run_on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+    return compare_on(o, study, {&ranks, place.here, place.backend});
+  });
 }
 
 }  // namespace

@@ -3,10 +3,8 @@
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
-#include "octet/cli/eval_set.hpp"
 #include "octet/cli/logits_file.hpp"
-#include "octet/cli/static_scales.hpp"
-#include "octet/cli/trained_model.hpp"
+#include "octet/cli/model_options.hpp"
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/cli/rank_run.hpp"
@@ -15,14 +13,15 @@
 #include "octet/train/run/ranks/alike.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
-#include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
+#include "octet/trained/eval_set.hpp"
+#include "octet/trained/static_scales.hpp"
 
 namespace octet::cli {
 namespace {
 
-struct Options : TrainedModel {
-  EvalSet set;
+struct Options : ModelOptions {
+  TextOptions set;
   std::vector<std::string> keys;  // --set
   std::int64_t calibration = 4;
   std::string logits, ids;
@@ -50,9 +49,9 @@ void require_frozen_alone(const std::vector<std::string>& given) {
 }
 
 std::unique_ptr<train::Engine> load(Options& o, std::int64_t sequence, comm::Communicator* ranks = nullptr) {
-  if (o.frozen) o.precision = frozen_precision(o.source());
+  if (o.frozen) o.precision = trained::frozen_precision(o.source());
   auto engine = o.load(sequence, ranks);
-  if (o.frozen) load_stored_scales(o.source(), *engine);
+  if (o.frozen) trained::load_stored_scales(o.source(), *engine);
   return engine;
 }
 
@@ -83,14 +82,6 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
   parallel::require_same(engine.stream, engine.ranks(), facts);
 }
 
-// Overflow in a norm makes zeros, whose loss is that of equal probabilities: it says nothing about the model.
-void require_finite(train::Engine& engine, const data::EvalBatches& batches, const train::Evaluation& e, const std::string& model) {
-  const std::string norm = train::overflowing_norm(engine, batches[0]);
-  if (norm.empty() && std::isfinite(e.loss)) return;
-  throw DataError(format("{}: {} not finite, so there is no loss: the weights are damaged or of another scale; fetch the model again",
-                         printable(model), norm.empty() ? "the loss is" : "the values before " + norm + ", or their squares, are"));
-}
-
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
@@ -100,7 +91,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
     o.set.complete(o.folder, given);
     read.emplace(o.set.data, data::Verify::everything, o.set.key());
   });
-  const ModelSource& model = o.source();
+  const trained::ModelSource& model = o.source();
   const data::Dataset& dataset = *read;
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
@@ -108,12 +99,12 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
-  const RecipeLayers layers = layers_of(engine->precision);
+  const trained::RecipeLayers layers = trained::layers_of(engine->precision);
   const bool formats = scaling::names_eight_bits(o.precision);
   // Scales that follow past maxima see some batches first; the others ignore them.
   if (!o.frozen) train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
-  require_finite(*engine, batches, e, model.folder);
+  trained::require_finite(*engine, batches, e, model.folder);
   if (ranks.rank() > 0) return ExitCode::done;
   output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.frozen ? "stored scales" : o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),

@@ -1,28 +1,27 @@
 #include <filesystem>
 
 #include "octet/base/output.hpp"
-#include "octet/cli/eval_set.hpp"
-#include "octet/cli/static_scales.hpp"
-#include "octet/cli/trained_model.hpp"
+#include "octet/cli/model_options.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/models/gguf/gguf.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/stored_scales.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/train/step/weights.hpp"
+#include "octet/trained/static_scales.hpp"
 
 namespace octet::cli {
 namespace {
 
-struct Options : TrainedModel {
+struct Options : ModelOptions {
   std::string output, dtype = "input";
   std::int64_t calibration = 0;
-  EvalSet set;  // of calibration
+  TextOptions set;  // of calibration
   bool force = false;
 };
 
 // A model that was fetched, or trained for days, is never replaced by a later form of it.
-void require_other_folder(const std::string& output, const ModelSource& source) {
+void require_other_folder(const std::string& output, const trained::ModelSource& source) {
   std::error_code missing;
   for (const std::string& origin : source.origins)
     if (!origin.empty() && std::filesystem::equivalent(output, origin, missing))
@@ -34,7 +33,7 @@ void require_other_folder(const std::string& output, const ModelSource& source) 
 // scales.
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     if (!l.path().starts_with("layers.")) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     if (!spec.quantizes()) return kept.push_back(l.weight().parameter().path);
@@ -47,7 +46,7 @@ struct RunLayers final : nn::Visitor {
   std::vector<std::string> kept, equal, others;
 };
 
-RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& form) {
+RunLayers layers_of_run(const trained::ModelSource& source, const models::WeightForm& form) {
   RunLayers out(form);
   if (!source.precision || !scaling::names_eight_bits(*source.precision)) return out;
   const train::Engine planned({.shape = source.shape, .precision = *source.precision, .sequence = 1}, Device::null, {});
@@ -56,13 +55,13 @@ RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& for
 }
 
 // Of a folder with codes: the rule of its scales, so that these come out again.
-ScaleRule rule_of_source(const ModelSource& source) {
+ScaleRule rule_of_source(const trained::ModelSource& source) {
   const std::optional<ScaleRule> stored = source.checkpoint ? std::nullopt : models::rule_of_scales(io::TensorFolder::open(source.folder));
   return stored.value_or(ScaleRule::power_of_two);
 }
 
 // Whether the codes are those of the run, and where they are not.
-void print_codes(const ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
+void print_codes(const trained::ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
   output::print("embedding, head, norms and biases are bf16; activation scales are {}\n", form.input_scales.empty() ? "dynamic" : "static");
   if (!form.kept.empty()) output::print("layers in bf16, as in the run: {}, such as {}\n", form.kept.size(), form.kept.front());
   if (layers.equal.empty())
@@ -81,7 +80,7 @@ void print_codes(const ModelSource& source, const train::Engine& engine, const m
 std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const std::vector<std::string>& given) {
   const bool per_tensor = form.codes == models::WeightForm::Codes::tensor;
   if (o.calibration == 0) {
-    if (per_tensor && o.source().checkpoint) form.input_scales = scales_of_run(o.source());
+    if (per_tensor && o.source().checkpoint) form.input_scales = trained::scales_of_run(o.source());
     return o.load(1);
   }
   if (!per_tensor)
@@ -92,9 +91,9 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
   data::require_same_tokenizer(dataset, o.source().companions_folder, o.source().shape.vocabulary);
   data::require_vocabulary(dataset, o.source().shape.vocabulary);
   const data::EvalBatches batches = o.set.batches(dataset);
-  o.precision = calibrated_precision(o.source(), form.kept), o.device = "auto";
+  o.precision = trained::calibrated_precision(o.source(), form.kept), o.device = "auto";
   auto engine = o.load(o.set.sequence);
-  form.input_scales = calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
+  form.input_scales = trained::calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
   return engine;
 }
 

@@ -1,24 +1,16 @@
 #include "octet/base/output.hpp"
-#include "octet/cli/trained_model.hpp"
-#include "octet/models/companions.hpp"
+#include "octet/cli/model_options.hpp"
 #include "octet/tokenizer/text_stream.hpp"
 #include "octet/train/step/generate.hpp"
 
 namespace octet::cli {
 namespace {
 
-struct Options : TrainedModel {
+struct Options : ModelOptions {
   std::string prompt = "#include <", tokenizer, as = "text";
   std::int64_t tokens = 200, seed = 1;
   train::Sampling sampling;
 };
-
-/// The ids that end a text: those of the model's files, or the tokenizer's separator.
-std::vector<std::int64_t> end_ids(const Options& o, const tokenizer::Tokenizer& tokenizer) {
-  std::vector<std::int64_t> ids = models::end_tokens(o.source().companions);
-  if (ids.empty() && tokenizer.document_separator()) ids.push_back(*tokenizer.document_separator());
-  return ids;
-}
 
 /// Writes tokens as they are generated: text, after the prompt's; or ids without the prompt's, separated by spaces.
 class Writer {
@@ -43,7 +35,7 @@ ExitCode generate_text(const Options& o) {
   const auto tokenizer = o.open_tokenizer(o.tokenizer);
   std::vector<std::int32_t> ids = train::prompt_ids(*tokenizer, o.prompt);
   if (ids.empty()) throw ConfigError("--prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
-  const std::vector<std::int64_t> ends = end_ids(o, *tokenizer);
+  const std::vector<std::int64_t> ends = o.end_ids(*tokenizer);
   const std::int64_t longest = o.max_sequence();
   const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + std::min(longest, o.tokens)));
   if (tokenizer->vocab_size() > engine->model->shape().vocabulary)

@@ -7,6 +7,7 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/plan/dry_memory.hpp"
+#include "octet/plan/given_layout.hpp"
 #include "octet/plan/job_files.hpp"
 #include "octet/plan/matrix.hpp"
 #include "octet/plan/model_file.hpp"
@@ -52,12 +53,23 @@ plan::Job job_of(const LayoutOptions& o, const train::RunConfig& c) {
 
 bool is_eight_bit(const scaling::PrecisionConfig& c) { return is_fp8(scaling::make_recipe(c.recipe, c.options)->formats().forward); }
 
-// Octet with the run's storage of states at the layout's level, and its format of gradients on the wire.
+// How the recipe encodes the activations of a block; of a run in 16 bits, the default one.
+ops::QuantizeSpec encoding_of(const scaling::PrecisionConfig& c) {
+  const scaling::PrecisionConfig plain{.recipe = is_eight_bit(c) ? c.recipe : default_fp8_recipe, .options = c.options};
+  scaling::Precision precision(plain);
+  const scaling::LinearPlan layer = precision.plan({.path = "layers.1.mlp.down", .out = 4096, .in = 4096, .layer = 1, .layers = 3});
+  Stream stream(Device::null);
+  precision.allocate(stream);
+  return layer.x->spec({});
+}
+
+// Octet with the run's storage of states at the layout's level, its recipe's encoding, and its format of gradients on the wire.
 plan::ProgramOf program_of(const train::RunConfig& c) {
-  return [wire = c.comm.gradients, optimizer = c.optim](const plan::Layout& l) mutable {
+  return [wire = c.comm.gradients, optimizer = c.optim, encoding = encoding_of(c.recipe)](const plan::Layout& l) mutable {
     optimizer.level = l.level;
     const optim::StateStorage storage = optimizer.storage();
     plan::Software s = plan::octet_software(storage, l.zero, l.eight_bit);
+    if (l.eight_bit) plan::add_encoding(s, encoding);
     const parallel::Wire sent = parallel::wire_of(wire, storage.gradients);
     s.sent_gradient = sent == parallel::Wire::f32 ? 4 : sent == parallel::Wire::bf16 ? 2 : 1;
     return s;
@@ -97,28 +109,58 @@ void require_precision(const LayoutOptions& o, const train::RunConfig& c, plan::
 
 // Of the run, for the rules of layouts. The precision that it does not ask for is the default.
 train::Subject options_of(const train::RunConfig& c) {
-  train::Subject s{.optimizer = c.optim, .average = c.train.average > 0, .comm = c.comm};
+  train::Subject s{
+      .codes_attention = scaling::codes_attention(c.recipe), .optimizer = c.optim, .average = c.train.average > 0, .comm = c.comm};
   (is_eight_bit(c.recipe) ? s.eight_bit_recipe : s.recipe) = c.recipe.recipe;
   if (!is_eight_bit(c.recipe)) s.eight_bit_recipe = default_fp8_recipe;
   return s;
 }
 
-// The layouts of a model that has no size here, by formula.
-plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
+// Bytes of a model that has no size here, by formula.
+std::unique_ptr<plan::MemorySource> memory_of_large(const LayoutOptions& o, plan::Question& q) {
   q.model = plan::model_named(o.model);
-  plan::FormulaMemory memory(q.model, q.job, q.program);
-  return plan::search(q, memory);
+  return std::make_unique<plan::FormulaMemory>(q.model, q.job, q.program);
 }
 
 // Those of the run's model, by dry runs for the machine.
-plan::Answer ask_for_run(const train::RunConfig& c, plan::Question& q) {
+std::unique_ptr<plan::MemorySource> memory_of_run(const train::RunConfig& c, plan::Question& q) {
   const train::EngineConfig engine = train::engine_config(c);
   q.model = plan::planned_model(engine.shape);
   scaling::PrecisionConfig fp8 = c.recipe, plain = c.recipe;
   if (q.eight_bit) plain = {.recipe = "bf16"};
   else fp8.recipe = default_fp8_recipe;
-  plan::DryMemory memory(engine, fp8, plain, machine::target_of(q.job.machine), q.job);
-  return plan::search(q, memory);
+  return std::make_unique<plan::DryMemory>(engine, fp8, plain, machine::target_of(q.job.machine), q.job);
+}
+
+std::string title(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q) {
+  return format("job      {} GPUs of {}, {} per node, {} GB/s to other nodes per GPU, {} sequences of {} tokens per step\n",
+                grouped(q.job.gpus), printable(q.job.machine.name), q.job.per_node(), shortest(q.job.machine.network_gbs),
+                grouped(q.job.sequences), grouped(q.job.sequence)) +
+         format("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
+                grouped(std::llround(q.model.parameters())));
+}
+
+// Days and failures of a run whose length is known in tokens, by this layout.
+std::string training(const LayoutOptions& o, std::int64_t tokens, const plan::Candidate& c, const plan::Job& job) {
+  if (tokens == 0) return "";
+  return plan::training_text(double(tokens), plan::training_of(double(tokens), c.time, job, o.failures), job, o.failures, o.price);
+}
+
+// The layout that was asked for, or the best ones.
+ExitCode answer(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q, plan::MemorySource& memory) {
+  if (!o.layout.empty()) {
+    const plan::Candidate given = plan::assess(plan::layout_in_words(o.layout, q), q, memory);
+    output::write(title(o, c, q) + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job));
+    return ExitCode::done;
+  }
+  const plan::Answer found = plan::search(q, memory);
+  if (!o.write.empty() && !found.best.empty())
+    plan::write_job(o.write, c, found.best.front().layout, q.job, machine::target_of(q.job.machine));
+  output::write(title(o, c, q) + plan::answer_text(q, found));
+  if (!found.best.empty()) output::write(training(o, c.train.tokens, found.best.front(), q.job));
+  if (const std::string why = plan::nothing_fits(q, found); !why.empty()) throw DeviceError(why);
+  if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
+  return ExitCode::done;
 }
 
 ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
@@ -129,20 +171,13 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
                    .only_runnable = o.runnable,
                    .run = options_of(c),
                    .program = program_of(c)};
+  if (!o.write.empty() && !o.layout.empty())
+    throw ConfigError("--write: it writes the best layout, and --layout asks for one of yours; leave one out");
   if (!o.write.empty() && !o.model.empty())
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
   require_precision(o, c, q);
-  const plan::Answer answer = o.model.empty() ? ask_for_run(c, q) : ask_for_large(o, q);
-  if (!o.write.empty() && !answer.best.empty())
-    plan::write_job(o.write, c, answer.best.front().layout, job, machine::target_of(job.machine));
-  output::print("job      {} GPUs of {}, {} per node, {} sequences of {} tokens per step\n", grouped(job.gpus), printable(job.machine.name),
-                job.per_node(), grouped(job.sequences), grouped(job.sequence));
-  output::print("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
-                grouped(std::llround(q.model.parameters())));
-  output::write(plan::answer_text(q, answer));
-  if (const std::string why = plan::nothing_fits(q, answer); !why.empty()) throw DeviceError(why);
-  if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
-  return ExitCode::done;
+  const auto memory = o.model.empty() ? memory_of_run(c, q) : memory_of_large(o, q);
+  return answer(o, c, q, *memory);
 }
 
 template <class Named>
@@ -172,7 +207,20 @@ void LayoutOptions::add_to(Command& command) {
   command.option("--model", model,
                  format("with --gpus: another model than the run's: {}, or a file with its shape and experts",
                         joined(names_of(plan::large_models()))));
+  command.option(
+      "--layout", layout,
+      "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, schedule, chunks, "
+      "recompute (norms, block), level");
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
+  command.option("--mtbf-hours", failures.mtbf_hours,
+                 "with --gpus and train.tokens: between failures of one GPU with its share of host and network", {.at_least = 1e-3});
+  command.option("--checkpoint-seconds", failures.checkpoint_seconds,
+                 "with --gpus and train.tokens: that one checkpoint takes from training", {.at_least = 1e-3});
+  command.option("--restart-minutes", failures.restart_minutes, "with --gpus and train.tokens: from a failure to the next step",
+                 {.at_least = 0});
+  command.option("--repair-hours", failures.repair_hours,
+                 "with --gpus and train.tokens: until a failed node is back, for the number of spares", {.at_least = 0});
+  command.option("--price", price, "with --gpus and train.tokens: of a GPU hour", {.at_least = 0});
   command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
   command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",
                  {.one_of = {"gpipe", "1f1b", "interleaved", "zero_bubble"}});
@@ -183,12 +231,23 @@ void LayoutOptions::add_to(Command& command) {
 }
 
 void LayoutOptions::require_together(const std::vector<std::string>& given) const {
-  constexpr std::pair<const char*, const char*> belongs[] = {{"--per-node", "--gpus"},   {"--memory", "--gpus"},
-                                                             {"--machine", "--gpus"},    {"--levels", "--gpus"},
-                                                             {"--runnable", "--gpus"},   {"--write", "--gpus"},
-                                                             {"--model", "--gpus"},      {"--stages", "--schedule"},
-                                                             {"--chunks", "--schedule"}, {"--micro-batches", "--schedule"},
-                                                             {"--kind", "--schedule"}};
+  constexpr std::pair<const char*, const char*> belongs[] = {{"--per-node", "--gpus"},
+                                                             {"--memory", "--gpus"},
+                                                             {"--machine", "--gpus"},
+                                                             {"--levels", "--gpus"},
+                                                             {"--runnable", "--gpus"},
+                                                             {"--write", "--gpus"},
+                                                             {"--model", "--gpus"},
+                                                             {"--layout", "--gpus"},
+                                                             {"--stages", "--schedule"},
+                                                             {"--chunks", "--schedule"},
+                                                             {"--micro-batches", "--schedule"},
+                                                             {"--kind", "--schedule"},
+                                                             {"--mtbf-hours", "--gpus"},
+                                                             {"--checkpoint-seconds", "--gpus"},
+                                                             {"--restart-minutes", "--gpus"},
+                                                             {"--repair-hours", "--gpus"},
+                                                             {"--price", "--gpus"}};
   const auto has = [&](const std::string& name) { return std::find(given.begin(), given.end(), name) != given.end(); };
   for (const auto& [option, with] : belongs)
     if (has(option) && !has(with))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/cli/command.hpp"
+#include "octet/plan/failures.hpp"
 #include "octet/train/run/config/run_config.hpp"
 
 namespace octet::cli {
@@ -8,8 +9,10 @@ namespace octet::cli {
 /// The options of octet plan that ask for a layout on several GPUs, a schedule's picture, or the guide.
 struct LayoutOptions {
   std::int64_t gpus = 0, per_node = 0;
-  std::string memory, machine = "h100", model, write;
+  std::string memory, machine = "h100", model, layout, write;
   std::vector<std::string> levels;
+  double price = 0;
+  plan::Failures failures;
   bool runnable = false;
   std::string schedule_file, schedule = "1f1b";
   std::int64_t stages = 4, chunks = 1, micro_batches = 8;

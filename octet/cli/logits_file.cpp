@@ -1,10 +1,10 @@
 #include "octet/cli/logits_file.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "octet/io/safetensors_file.hpp"
 #include "octet/io/safetensors_writer.hpp"
+#include "octet/trained/logits.hpp"
 
 namespace octet::cli {
 namespace {
@@ -17,19 +17,6 @@ std::vector<std::int64_t> integers(std::span<const std::byte> bytes) {
     std::memcpy(&x, bytes.data() + i * sizeof(T), sizeof(T));
     out[i] = x;
   }
-  return out;
-}
-
-/// Logits of one row, [length, vocabulary].
-std::vector<float> logits_of(train::Engine& e, std::span<const std::int32_t> ids) {
-  const Scope scope(e.stream);
-  const std::int64_t n = std::int64_t(ids.size()), vocabulary = e.model->shape().vocabulary, padded = e.model->shape().padded_vocabulary();
-  const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({n, padded}, e.precision.activations());
-  upload(e.stream, ids.data(), tokens);
-  e.model->logits(e.stream, {.tokens = tokens, .sequence = n}, {}, n, logits);
-  std::vector<float> all(std::size_t(n * padded)), out;
-  get_values(e.stream, logits, all.data());
-  for (std::int64_t t = 0; t < n; ++t) out.insert(out.end(), all.begin() + t * padded, all.begin() + t * padded + vocabulary);
   return out;
 }
 
@@ -47,16 +34,14 @@ TokenRows read_token_rows(const std::string& path) {
 
 void write_logits(train::Engine& engine, const TokenRows& tokens, const std::string& path) {
   const std::int64_t vocabulary = engine.model->shape().vocabulary;
-  for (const std::int64_t id : tokens.ids)
-    if (id < 0 || id >= vocabulary)
-      throw DataError(format("token id {} is none of the model's {} tokens; encode the text with the model's tokenizer", id, vocabulary));
+  trained::require_ids(tokens.ids, vocabulary);
   io::SafetensorsWriter writer(path, {{"logits", io::StoredDType::f32, {tokens.rows, tokens.length, vocabulary}},
                                       {"ids", io::StoredDType::i64, {tokens.rows, tokens.length}}});
   writer.append("ids", std::as_bytes(std::span(tokens.ids)));
   const std::vector<std::int32_t> ids(tokens.ids.begin(), tokens.ids.end());
   for (std::int64_t row = 0; row < tokens.rows; ++row) {
     const auto one = std::span(ids).subspan(std::size_t(row * tokens.length), std::size_t(tokens.length));
-    writer.append("logits", io::from_f32(logits_of(engine, one), io::StoredDType::f32));
+    writer.append("logits", io::from_f32(trained::logits_of(engine, one), io::StoredDType::f32));
   }
   writer.commit();
 }

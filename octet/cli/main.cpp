@@ -21,5 +21,6 @@ int main(int argc, char** argv) {
   octet::cli::add_plan(program);
   octet::cli::add_bench(program);
   octet::cli::add_doctor(program);
+  octet::cli::add_config(program);
   return program.run(argc, argv);
 }

@@ -63,8 +63,7 @@ std::vector<std::string> backends_here(const train::RunConfig& c, Device device)
   const std::string started = machine::started_backend(c.device);
   if (!started.empty()) return {started};
   if (device != Device::cpu) return {"nccl"};
-  const launch::Choice launched =
-      launch::choose(int(std::max<std::int64_t>(c.ranks.all(), 1)), launch::Devices::cpu, launch::this_machine());
+  const launch::Choice launched = launch::choose(int(c.ranks.all()), launch::Devices::cpu, launch::this_machine());
   return launched.way == launch::Way::mpi ? std::vector<std::string>{"mpi", "threads"} : std::vector<std::string>{"threads"};
 }
 
@@ -151,7 +150,7 @@ ExitCode plan_run(const RunOptions& o) {
   const std::vector<train::DryRun>& stages = ways.front().stages;
   const train::DryRun& dry = ways.front().largest();
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
-  const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
+  const std::int64_t count = c.ranks.sequence_groups();
   output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
                 count > 1 ? format("{} {} x ", count, c.ranks.of_sequence() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
@@ -184,7 +183,7 @@ void add_plan(Program& program) {
       "plan", "Estimate memory, work and speed, or choose a layout on many GPUs, without training",
       "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
       "  octet plan run.toml\n"
-      "  octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --write job\n"
+      "  octet plan run.toml --gpus 64 --per-node 8 --write job\n"
       "  octet plan --schedule 1f1b.svg --stages 4 --micro-batches 8\n"
       "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes; with\n"
       "--gpus: no layout fits. See docs/parallelism-guide.md.");

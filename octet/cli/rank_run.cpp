@@ -4,11 +4,6 @@
 
 namespace octet::cli {
 
-std::int64_t ranks_to_start(const parallel::RanksConfig& c) {
-  const bool as_started = c.data == 0 && (c.of_sequence() == 1 || machine::started_ranks() > 0);
-  return as_started ? 0 : c.all();
-}
-
 ExitCode run_on_ranks(const machine::RankWish& wish, const std::function<ExitCode(comm::Communicator&, const machine::RankPlace&)>& work) {
   ExitCode code = ExitCode::done;
   try {

@@ -17,6 +17,7 @@
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/study/study.hpp"
 #include "octet/train/study/twin.hpp"
+#include "octet/train/run/ranks/rank_wish.hpp"
 #include "octet/train/run/trainer.hpp"
 
 namespace octet::cli {
@@ -103,12 +104,9 @@ ExitCode train_model(const Options& o) {
   std::string folder;
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
-  return run_on_ranks(
-      {.ranks = ranks_to_start(config.ranks),
-       .device = config.device,
-       .limit_seconds = config.ranks.limit_seconds,
-       .peer_memory = config.comm.peer_memory},
-      [&](comm::Communicator& ranks, const machine::RankPlace& place) { return train_rank(o, config, folder, ranks, place); });
+  return run_on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+    return train_rank(o, config, folder, ranks, place);
+  });
 }
 
 }  // namespace

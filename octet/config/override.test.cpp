@@ -98,5 +98,21 @@ TEST(Override, HostileTextIsRefusedAndShownShort) {
   EXPECT_EQ(refused(std::string(2'000'000, 'k')).substr(66), "...: longer than a whole configuration may be");
 }
 
+TEST(KeyText, SetsAKeyAndNamesItsPlace) {
+  Sample sample;
+  Origins origins;
+  set_key_text(sample, "optim.learning_rate", "1e-3", "config", origins);
+  set_key_text(sample, "name", "\"a = b\"", "config", origins);
+  EXPECT_EQ(sample.optim.learning_rate, 1e-3);
+  EXPECT_EQ(sample.name, "a = b");
+  EXPECT_EQ(cite(origins, "name"), "config: `name`");
+  const auto refusal = [&](const char* key, const char* text) {
+    return refusal_of([&] { set_key_text(sample, key, text, "config", origins); });
+  };
+  EXPECT_EQ(refusal("stepss", "1"), "config: unknown key `stepss`; did you mean `steps`?");
+  EXPECT_EQ(refusal("steps", "\"x\""), "config: `steps` must be an integer in [1, 1000], got \"x\"");
+  EXPECT_EQ(refusal("", "1"), "config: the key has an empty part between its dots; write section.key=value");
+}
+
 }  // namespace
 }  // namespace octet::config

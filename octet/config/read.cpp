@@ -183,20 +183,28 @@ Origins read_toml_file(const std::string& path, Ref config, Written written) {
 }
 
 void apply_override(Ref config, std::string_view assignment, Origins& origins) {
-  const auto refuse = [&](const std::string& what) { throw ConfigError(format("--set {}: {}", shown(assignment), what)); };
+  const std::string place = format("--set {}", shown(assignment));
+  const auto refuse = [&](const std::string& what) { throw ConfigError(format("{}: {}", place, what)); };
   if (assignment.size() > max_toml_bytes) refuse("longer than a whole configuration may be");
   if (valid_utf8_bytes(assignment) < assignment.size()) refuse("not UTF-8");
   const auto equals = assignment.find('=');
   if (equals == std::string_view::npos) refuse("there is no '='; write section.key=value");
   const std::string key(trimmed(assignment.substr(0, equals)));
   if (key.empty()) refuse("there is no key before '='; write section.key=value");
-  if (key.front() == '.' || key.back() == '.' || key.find("..") != std::string::npos) {
+  set_key_text(config, key, assignment.substr(equals + 1), place, origins);
+  origins[key] = "--set";
+}
+
+void set_key_text(Ref config, std::string_view key_text, std::string_view value_text, const std::string& place, Origins& origins) {
+  const auto refuse = [&](const std::string& what) { throw ConfigError(format("{}: {}", place, what)); };
+  const std::string key(key_text);
+  if (valid_utf8_bytes(key) < key.size() || valid_utf8_bytes(value_text) < value_text.size()) refuse("not UTF-8");
+  if (key.empty() || key.front() == '.' || key.back() == '.' || key.find("..") != std::string::npos)
     refuse("the key has an empty part between its dots; write section.key=value");
-  }
 
   const Section root = gather(config);
   const Field* field = find_field(root, key);
-  const std::string_view text = trimmed(assignment.substr(equals + 1));
+  const std::string_view text = trimmed(value_text);
   if (!field) {
     if (const Section* section = find_section(root, key)) refuse(not_a_section(*section, std::string(text)));
     refuse(unknown(root, key));
@@ -205,7 +213,7 @@ void apply_override(Ref config, std::string_view assignment, Origins& origins) {
   if (!accept(*field, value)) refuse(refusal(*field, value));
   check_items(*field, value, [&](Position, const std::string& what) { refuse(what); });
   assign(*field, value);
-  origins[key] = "--set";
+  origins[key] = place;
 }
 
 void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> given, const std::string& option,

@@ -34,6 +34,9 @@ Origins read_toml(std::string_view text, const std::string& name, Ref config, Wr
 /// Adds the key to `origins`.
 void apply_override(Ref config, std::string_view assignment, Origins& origins);
 
+/// The same of a key and the text of its value. `place` begins messages, and becomes the key's origin.
+void set_key_text(Ref config, std::string_view key, std::string_view text, const std::string& place, Origins& origins);
+
 /// Sets one key to the value of a command-line option, as strictly as apply_override(): `option` ("--output") is named in the refusal,
 /// and becomes the key's origin. Throws ContractError where there is no such key.
 void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> value, const std::string& option,

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "octet/base/text.hpp"
+#include "octet/base/wrapped.hpp"
 #include "octet/config/value_text.hpp"
 
 namespace octet::config {
@@ -70,21 +71,18 @@ std::vector<FieldText> rows_of(const Field& field) {
   return out;
 }
 
-void write_help(const Section& section, std::size_t key_width, std::size_t type_width, std::size_t value_width, std::string& out) {
-  const auto column = [&](const std::string& cell, std::size_t width) {
-    out += cell;
-    out.append(2 + width - std::min(width, cell.size()), ' ');
-  };
-  if (!section.key.empty() && !section.fields.empty()) out += "\n[" + section.key + "]  " + section.help + "\n";
+void write_help(const Section& section, std::string_view of, std::string& out) {
+  constexpr std::size_t columns = 80;
+  std::string rows;
   for (const auto& field : section.fields)
-    for (const FieldText& row : rows_of(field)) {
-      out += "  ";
-      column(row.key, key_width);
-      column(row.type, type_width);
-      column(row.value, value_width);
-      out += row.help + "\n";
-    }
-  for (const auto& inner : section.sections) write_help(inner, key_width, type_width, value_width, out);
+    for (const FieldText& row : rows_of(field))
+      if (row.key.starts_with(of))
+        rows += wrapped(format("{} = {}  ({})", row.key, row.value, row.type), 0, columns) + "    " + wrapped(row.help, 4, columns);
+  if (!rows.empty()) {
+    if (!out.empty()) out += "\n";
+    out += section.key.empty() ? rows : wrapped(format("[{}]  {}", section.key, section.help), 0, columns) + rows;
+  }
+  for (const auto& inner : section.sections) write_help(inner, of, out);
 }
 
 }  // namespace
@@ -109,22 +107,9 @@ std::vector<FieldText> describe(ConstRef config) {
   return out;
 }
 
-std::string help_text(ConstRef config) {
-  // A long list of choices or a long text widens its own line only.
-  constexpr std::size_t widest = 32;
-  std::size_t key = 3, type = 4, value = 7;
-  for (const auto& row : describe(config)) {
-    key = std::max(key, row.key.size());
-    if (row.type.size() <= widest) type = std::max(type, row.type.size());
-    if (row.value.size() <= widest) value = std::max(value, row.value.size());
-  }
-  std::string out = "  ";
-  for (const auto& [heading, width] : {std::pair("key", key), std::pair("type", type), std::pair("default", value)}) {
-    out += heading;
-    out.append(2 + width - std::string_view(heading).size(), ' ');
-  }
-  out += "help\n";
-  write_help(gather(config), key, type, value, out);
+std::string help_text(ConstRef config, std::string_view of) {
+  std::string out;
+  write_help(gather(config), of, out);
   return out;
 }
 

@@ -26,8 +26,9 @@ struct FieldText {
 /// Every field, a section's own before those of its sections; below a list of configurations the fields of one, as "recipe.rules[].path".
 std::vector<FieldText> describe(ConstRef config);
 
-/// For `--help`: key, type, default and help in aligned columns, one heading per section. The defaults are the values of `config`.
-std::string help_text(ConstRef config);
+/// For a screen of 80 columns: a heading per section, per key its value, type and help. `of`: only keys that begin with it; "" where none
+/// does.
+std::string help_text(ConstRef config, std::string_view of = "");
 
 /// A key whose values differ, as TOML; "" where only the other configuration has the key.
 struct Difference {

@@ -137,24 +137,25 @@ TEST(WriteJson, IsOneObjectWithNestedSections) {
 })");
 }
 
-TEST(Help, IsOneTableWithAHeadingPerSection) {
-  EXPECT_EQ(help_text(Sample{}), R"(  key                    type                    default            help
-  steps                  integer in [1, 1000]    100                optimizer steps
-  offset                 integer                 0                  any integer
-  factor                 number                  1.0                any number
-  fused                  true | false            false              whether to fuse
-  name                   text                    "run"              what to call the run
-  format                 hybrid | e4m3           "hybrid"           formats of the operands
-  keep                   list of text            ["first", "last"]  layers kept in BF16
-
-[optim]  the optimizer
-  optim.learning_rate    number > 0              0.0003             peak learning rate
-  optim.beta2            number in [0, 1)        0.95               decay of the second moment
+TEST(Help, HasAHeadingPerSectionAndTheKeysThatBeginAsAsked) {
+  EXPECT_EQ(help_text(Sample{}, "optim"), R"([optim]  the optimizer
+optim.learning_rate = 0.0003  (number > 0)
+    peak learning rate
+optim.beta2 = 0.95  (number in [0, 1))
+    decay of the second moment
 
 [optim.schedule]  how the learning rate moves
-  optim.schedule.kind    none | cosine | linear  "cosine"           shape of the decay
-  optim.schedule.warmup  integer >= 0            10                 steps of warm-up
+optim.schedule.kind = "cosine"  (none | cosine | linear)
+    shape of the decay
+optim.schedule.warmup = 10  (integer >= 0)
+    steps of warm-up
 )");
+  EXPECT_EQ(help_text(Sample{}, "optim.beta"), R"([optim]  the optimizer
+optim.beta2 = 0.95  (number in [0, 1))
+    decay of the second moment
+)");
+  EXPECT_TRUE(help_text(Sample{}).starts_with("steps = 100  (integer in [1, 1000])\n    optimizer steps\n"));
+  EXPECT_EQ(help_text(Sample{}, "nothing"), "");
 }
 
 TEST(Differences, NameEachKeyWithBothValues) {

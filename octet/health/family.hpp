@@ -25,6 +25,7 @@ class Family {
   virtual void take(const telemetry::HealthEvent&, Alerts&) {}
   virtual void take(const telemetry::RanksEvent&, Alerts&) {}
   virtual void take(const telemetry::SharedScalesEvent&, Alerts&) {}
+  virtual void take(const telemetry::ExpertsEvent&, Alerts&) {}
   virtual void take(const telemetry::EvalEvent&, Alerts&) {}
   virtual void take(const telemetry::SampleEvent&, Alerts&) {}
   virtual void take(const telemetry::IncidentEvent&, Alerts&) {}
@@ -32,6 +33,8 @@ class Family {
   virtual void visit_state(StateVisitor&) = 0;
 };
 
+/// Whether it is a gradient of an activation: "dy" of linear layers, "do" to "dv" of attention.
+inline bool is_gradient(const std::string& operand) { return operand.starts_with("d"); }
 /// "layers.3.mlp.down.x": a tensor with its operand.
 inline std::string path_of(const telemetry::QuantizerFacts& q) { return q.path + "." + q.operand; }
 /// " (and 12 more tensors)", or "".

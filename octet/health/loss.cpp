@@ -1,12 +1,39 @@
-#include "octet/health/loss.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
+#include "octet/health/window.hpp"
 
 namespace octet::health {
+
+/// loss_spike, loss_plateau, divergence. Skipped steps do not count; one that exceeded a limit of recovery can be a
+/// spike.
+class LossRules final : public Family {
+ public:
+  LossRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::StepEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  void spike(const telemetry::StepEvent&, Alerts&);
+  void early_spike(double loss, Alerts&);
+  void divergence(double loss, Alerts&);
+  void plateau(const telemetry::StepEvent&, Alerts&);
+  bool at_rest(double& fall) const;
+
+  Alarm spike_, plateau_, divergence_;
+  Window losses_, recent_;
+  double best_;  // the least median of recent_ so far
+  // The plateau's window in blocks of steps: means of loss, gradient norm and learning rate.
+  std::int64_t block_steps_;
+  Window block_losses_, block_norms_, block_rates_;
+  double sums_[3] = {};
+  std::int64_t summed_ = 0;
+};
+
 namespace {
 
 constexpr std::size_t blocks = 20;
@@ -119,6 +146,10 @@ void LossRules::visit_state(StateVisitor& v) {
   v.section("losses", losses_), v.section("recent", recent_), v.state("best", best_);
   v.section("block_losses", block_losses_), v.section("block_norms", block_norms_), v.section("block_rates", block_rates_);
   v.state("sum_loss", sums_[0]), v.state("sum_norm", sums_[1]), v.state("sum_rate", sums_[2]), v.count("summed", summed_);
+}
+
+std::unique_ptr<Family> loss_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<LossRules>(config, subject);
 }
 
 }  // namespace octet::health

@@ -1,17 +1,38 @@
-#include "octet/health/maxima.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
 
 namespace octet::health {
+
+/// amax_stuck: a maximum that keeps its bits while weights move. Weights are left out: theirs may rest at a low learning rate.
+class MaximaRules final : public Family {
+ public:
+  MaximaRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::ScalesEvent&, Alerts&) override;
+  void take(const telemetry::StepEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  const std::vector<telemetry::QuantizerFacts> quantizers_;
+  Alarm stuck_;
+  std::vector<double> last_, equal_;  // of each tensor: its maximum, and steps since that changed
+  double highest_rate_ = 0;
+  std::int64_t moved_ = 0;  // 1: the last step changed the weights by a fair part of the highest learning rate
+};
+
 namespace {
 
 constexpr double least_rate = 0.1;           // of the highest learning rate so far
 constexpr double steps_of_activations = 16;  // times as many as of gradients: one token can hold their maximum
 
-double factor_of(const std::string& operand) { return operand == "dy" ? 1 : operand == "w" ? INFINITY : steps_of_activations; }
+// Weights may stay, and the maximum of probabilities is 1.
+double factor_of(const std::string& operand) {
+  if (operand == "w" || operand == "p") return INFINITY;
+  return is_gradient(operand) ? 1 : steps_of_activations;
+}
 
 }  // namespace
 
@@ -48,6 +69,10 @@ void MaximaRules::visit_state(StateVisitor& v) {
   v.state("highest_rate", highest_rate_), v.count("moved", moved_);
   if (!v.restoring() || (last_.size() == quantizers_.size() && equal_.size() == quantizers_.size())) return;
   last_.assign(quantizers_.size(), -1), equal_.assign(quantizers_.size(), 0);
+}
+
+std::unique_ptr<Family> maxima_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<MaximaRules>(config, subject);
 }
 
 }  // namespace octet::health

@@ -2,32 +2,23 @@
 
 #include <type_traits>
 
-#include "octet/health/batches.hpp"
-#include "octet/health/frozen_scales.hpp"
-#include "octet/health/loss.hpp"
-#include "octet/health/loss_level.hpp"
-#include "octet/health/machine.hpp"
-#include "octet/health/maxima.hpp"
-#include "octet/health/nonfinite.hpp"
-#include "octet/health/norms.hpp"
-#include "octet/health/ranges.hpp"
-#include "octet/health/scales.hpp"
-#include "octet/health/shared_scales.hpp"
+#include "octet/health/families.hpp"
 
 namespace octet::health {
 
 Monitor::Monitor(const AlertsConfig& config, const Subject& subject) : enabled_(config.enabled) {
-  parts_.push_back({"nonfinite", std::make_unique<NonfiniteRules>(config, subject)});
-  parts_.push_back({"loss", std::make_unique<LossRules>(config, subject)});
-  parts_.push_back({"loss_level", std::make_unique<LossLevelRules>(config)});
-  parts_.push_back({"batches", std::make_unique<BatchRules>(config)});
-  parts_.push_back({"norms", std::make_unique<NormRules>(config)});
-  parts_.push_back({"scales", std::make_unique<ScaleRules>(config, subject)});
-  parts_.push_back({"frozen_scales", std::make_unique<FrozenScaleRules>(config, subject)});
-  parts_.push_back({"maxima", std::make_unique<MaximaRules>(config, subject)});
-  parts_.push_back({"ranges", std::make_unique<RangeRules>(config, subject)});
-  parts_.push_back({"shared_scales", std::make_unique<SharedScaleRules>(config, subject)});
-  parts_.push_back({"machine", std::make_unique<MachineRules>(config, subject)});
+  parts_.push_back({"nonfinite", nonfinite_rules(config, subject)});
+  parts_.push_back({"loss", loss_rules(config, subject)});
+  parts_.push_back({"loss_level", loss_level_rules(config, subject)});
+  parts_.push_back({"batches", batch_rules(config, subject)});
+  parts_.push_back({"norms", norm_rules(config, subject)});
+  parts_.push_back({"scales", scale_rules(config, subject)});
+  parts_.push_back({"frozen_scales", frozen_scale_rules(config, subject)});
+  parts_.push_back({"maxima", maxima_rules(config, subject)});
+  parts_.push_back({"ranges", range_rules(config, subject)});
+  parts_.push_back({"shared_scales", shared_scale_rules(config, subject)});
+  parts_.push_back({"routers", router_rules(config, subject)});
+  parts_.push_back({"machine", machine_rules(config, subject)});
 }
 
 std::vector<telemetry::AlertEvent> Monitor::take(const telemetry::Event& event) {

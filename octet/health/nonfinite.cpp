@@ -1,10 +1,33 @@
-#include "octet/health/nonfinite.hpp"
-
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
+#include "octet/health/window.hpp"
 
 namespace octet::health {
+
+/// nonfinite and loss_scale_falls: steps that were skipped because of an infinity or NaN, and the loss scale that answers them.
+class NonfiniteRules final : public Family {
+ public:
+  NonfiniteRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::HealthEvent&, Alerts&) override;
+  void take(const telemetry::IncidentEvent&, Alerts&) override;
+  void take(const telemetry::StepEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  void skipped(const telemetry::StepEvent&, Alerts&);
+  void loss_scale(double scale, Alerts&);
+
+  const std::vector<telemetry::QuantizerFacts> quantizers_;
+  Alarm nonfinite_, falls_;
+  std::int64_t in_a_row_ = 0;
+  Window scales_;
+  // Of the current step, until its StepEvent.
+  std::string path_, text_;
+  bool scale_moved_ = false;
+};
 
 NonfiniteRules::NonfiniteRules(const AlertsConfig& config, const Subject& subject)
     : quantizers_(subject.quantizers), nonfinite_("nonfinite", config), falls_("loss_scale_falls", config), scales_(falls_.window()) {}
@@ -50,6 +73,10 @@ void NonfiniteRules::loss_scale(double scale, Alerts& out) {
 void NonfiniteRules::visit_state(StateVisitor& v) {
   v.section("nonfinite", nonfinite_), v.section("falls", falls_);
   v.count("in_a_row", in_a_row_), v.section("scales", scales_);
+}
+
+std::unique_ptr<Family> nonfinite_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<NonfiniteRules>(config, subject);
 }
 
 }  // namespace octet::health

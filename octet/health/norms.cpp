@@ -1,11 +1,30 @@
-#include "octet/health/norms.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
+#include "octet/health/window.hpp"
 
 namespace octet::health {
+
+/// grad_norm_spike, grad_norm_growth, param_norm_growth. Skipped steps do not count; one that exceeded a limit of
+/// recovery can be a spike.
+class NormRules final : public Family {
+ public:
+  explicit NormRules(const AlertsConfig&);
+  using Family::take;
+  void take(const telemetry::StepEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  void spike(const telemetry::StepEvent&, Alerts&);
+  void growth(double norm, Alerts&);
+  void parameters(double norm, Alerts&);
+
+  Alarm spike_, growth_, parameters_;
+  Window norms_, block_, blocks_, parameter_norms_;
+};
+
 namespace {
 
 constexpr std::size_t block_steps = 32;
@@ -83,5 +102,7 @@ void NormRules::visit_state(StateVisitor& v) {
   v.section("norms", norms_), v.section("block", block_), v.section("blocks", blocks_);
   v.section("parameter_norms", parameter_norms_);
 }
+
+std::unique_ptr<Family> norm_rules(const AlertsConfig& config, const Subject&) { return std::make_unique<NormRules>(config); }
 
 }  // namespace octet::health

@@ -1,14 +1,42 @@
-#include "octet/health/ranges.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
 #include "octet/tensor/dtype.hpp"
 #include "octet/tensor/tensor.hpp"
 
 namespace octet::health {
+
+/// saturated, flushed, sqnr: how well the formats' ranges are used. A condition must hold in two measurements.
+class RangeRules final : public Family {
+ public:
+  RangeRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::HealthEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  /// A rule, and its excess in the last measurement.
+  struct Measured {
+    Alarm alarm;
+    std::vector<double> last;
+    void visit_state(StateVisitor&);
+  };
+  /// The words of one of the rules; `remedy` of a tensor, or "" for the rule's own.
+  struct Words {
+    const char* text;
+    double unit;
+    std::string (*remedy)(const telemetry::QuantizerFacts&);
+  };
+  void observe(Measured&, std::vector<double> excess, const std::vector<float>& values, const Words&, Alerts&);
+
+  const std::vector<telemetry::QuantizerFacts> quantizers_;
+  std::vector<double> rounding_;  // rounding_sqnr of each
+  Measured saturated_, flushed_, sqnr_;
+};
+
 namespace {
 
 // By the steps that the tensor has not taken yet. A scale of the whole tensor or of rows cancels a loss scale, so that is none of them.
@@ -81,6 +109,10 @@ void RangeRules::Measured::visit_state(StateVisitor& v) {
 
 void RangeRules::visit_state(StateVisitor& v) {
   v.section("saturated", saturated_), v.section("flushed", flushed_), v.section("sqnr", sqnr_);
+}
+
+std::unique_ptr<Family> range_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<RangeRules>(config, subject);
 }
 
 }  // namespace octet::health

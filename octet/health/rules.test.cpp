@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "octet/health/ranges.hpp"
+#include "octet/health/families.hpp"
 #include "octet/health/story.testing.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "tests/testing/saved_state.hpp"

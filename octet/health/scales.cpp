@@ -1,12 +1,35 @@
-#include "octet/health/scales.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
 #include "octet/health/order_of_step.hpp"
 
 namespace octet::health {
+
+/// scale_drop and scale_rise, by the scale that each tensor's maximum allows, which is inversely proportional to it. Scales themselves lag
+/// behind a history, and a block of zeros may have any scale. scale_drop names the first tensor of the step: an outlier reaches those
+/// behind it, sometimes by a larger factor.
+class ScaleRules final : public Family {
+ public:
+  ScaleRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::ScalesEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  std::vector<double> earlier() const;
+  void report(const Alarm&, std::size_t tensor, double before, const telemetry::ScalesEvent&, const char* effect, Alerts&);
+
+  const std::vector<telemetry::QuantizerFacts> quantizers_;
+  const std::vector<std::size_t> order_;  // of a step
+  Alarm drop_, rise_;
+  std::size_t length_;         // events in the ring
+  std::vector<double> ring_;   // maxima [length, tensors], of which the row of event i is i mod length
+  std::vector<double> small_;  // events in a row in which the tensor's maximum was small
+  std::int64_t seen_ = 0;
+};
+
 namespace {
 
 constexpr std::size_t reference = 5;   // events before the window, whose median is compared with
@@ -48,7 +71,7 @@ void ScaleRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
     const double drops = drop_.threshold(), rises = rise_.threshold();
     for (std::size_t i = 0; i < n; ++i) {
       const double before = all_before[i], now = e.amax[i];
-      const bool known = before > 0 && std::isfinite(before) && std::isfinite(now), gradient = quantizers_[i].operand == "dy";
+      const bool known = before > 0 && std::isfinite(before) && std::isfinite(now), gradient = is_gradient(quantizers_[i].operand);
       const double fallen = known ? before / now / (gradient ? rises * rises : rises) : 0;
       if (known) drop[i] = now / before / (gradient ? drops * drops : drops);
       small_[i] = fallen >= 1 ? small_[i] + 1 : 0;
@@ -77,6 +100,10 @@ void ScaleRules::visit_state(StateVisitor& v) {
   v.state("ring", ring_), v.state("small", small_), v.count("seen", seen_);
   if (!v.restoring() || (ring_.size() == length_ * quantizers_.size() && small_.size() == quantizers_.size())) return;
   ring_.assign(length_ * quantizers_.size(), 0), small_.assign(quantizers_.size(), 0), seen_ = 0;
+}
+
+std::unique_ptr<Family> scale_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<ScaleRules>(config, subject);
 }
 
 }  // namespace octet::health

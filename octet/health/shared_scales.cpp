@@ -1,8 +1,23 @@
-#include "octet/health/shared_scales.hpp"
-
 #include "octet/base/text.hpp"
+#include "octet/health/families.hpp"
 
 namespace octet::health {
+
+/// mu_falls: the factor that leaves room for sums of gradients over ranks.
+class SharedScaleRules final : public Family {
+ public:
+  SharedScaleRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::SharedScalesEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  const std::vector<std::string> tensors_;
+  Alarm falls_;
+  std::vector<double> last_;  // mu of each tensor
+  std::vector<double> fell_;  // [window, tensors]: 1 where mu fell; the row of measurement i is i mod window
+  std::int64_t seen_ = 0;
+};
 
 SharedScaleRules::SharedScaleRules(const AlertsConfig& config, const Subject& subject)
     : tensors_(subject.shared_scales),
@@ -32,6 +47,10 @@ void SharedScaleRules::visit_state(StateVisitor& v) {
   v.section("falls", falls_), v.state("last", last_), v.state("fell", fell_), v.count("seen", seen_);
   if (!v.restoring() || (last_.size() == tensors_.size() && fell_.size() == falls_.window() * tensors_.size())) return;
   last_.assign(tensors_.size(), 0), fell_.assign(falls_.window() * tensors_.size(), 0), seen_ = 0;
+}
+
+std::unique_ptr<Family> shared_scale_rules(const AlertsConfig& config, const Subject& subject) {
+  return std::make_unique<SharedScaleRules>(config, subject);
 }
 
 }  // namespace octet::health

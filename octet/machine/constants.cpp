@@ -11,14 +11,15 @@ void MachineConstants::fields(config::FieldVisitor& v) {
   v.field("generation", generation,
           "of its GPUs, which says what codes they multiply: 8 is A100, 9 Hopper, 10 Blackwell; 0: processors, which decode codes",
           {.at_least = 0, .at_most = 99});
-  v.field("gemm_tflops", gemm_tflops, "matrix products in BF16, 10^12 operations per second of whole steps", {.above = 0});
+  v.field("gemm_tflops", gemm_tflops, "matrix products in BF16 besides writing their results, 10^12 operations per second", {.above = 0});
+  v.field("output_passes", output_passes, "passes over memory for each byte that products write, beside their operations", {.at_least = 0});
   v.field("eight_bit_gain", eight_bit_gain, "factor of that rate with 8-bit operands", {.above = 0});
   v.field("attention_tflops", attention_tflops, "useful operations of causal attention, 10^12 per second", {.above = 0});
   v.field("head_tflops", head_tflops, "products of the language head in BF16, 10^12 operations per second", {.above = 0});
   v.field("memory_gbs", memory_gbs, "bytes read and written by element-wise operations, 10^9 per second", {.above = 0});
   v.field("eight_bit_traffic", eight_bit_traffic, "factor of these bytes with 8-bit operands", {.above = 0});
   v.field("link_gbs", link_gbs, "bytes that a device sends to others of its node, 10^9 per second", {.above = 0});
-  v.field("network_gbs", network_gbs, "bytes that a device sends to other nodes, 10^9 per second", {.above = 0});
+  v.field("network_gbs", network_gbs, "bytes that a device sends to other nodes by its own card, 10^9 per second", {.above = 0});
   v.field("exposed_tensor", exposed_tensor, "share of tensor-parallel transfers that no computation hides", {.at_least = 0, .at_most = 1});
   v.field("launch_microseconds", launch_microseconds, "starts of kernels per block and micro-batch that no computation hides",
           {.at_least = 0});
@@ -31,11 +32,11 @@ const std::vector<MachineConstants>& named_machines() {
   static const std::vector<MachineConstants> all = [] {
     MachineConstants h100, h200, a100, cpu;
     a100.generation = 8, cpu.generation = 0;
-    h200.name = "h200", h200.memory_gbs = 4200, h200.memory_gb = 141;
-    a100.name = "a100", a100.gemm_tflops = 210, a100.eight_bit_gain = 1, a100.attention_tflops = 170, a100.head_tflops = 220;
-    a100.memory_gbs = 1700, a100.eight_bit_traffic = 1, a100.link_gbs = 220, a100.network_gbs = 22;
-    cpu.name = "cpu2", cpu.gemm_tflops = 0.8, cpu.eight_bit_gain = 1, cpu.attention_tflops = 0.2, cpu.head_tflops = 0.8,
-    cpu.memory_gbs = 30;
+    h200.name = "h200", h200.memory_gbs = 4200, h200.memory_gb = 150.7;
+    a100.name = "a100", a100.gemm_tflops = 245, a100.eight_bit_gain = 1, a100.attention_tflops = 170, a100.head_tflops = 220;
+    a100.memory_gbs = 1700, a100.memory_gb = 85.9, a100.eight_bit_traffic = 1, a100.link_gbs = 220, a100.network_gbs = 22;
+    cpu.name = "cpu2", cpu.gemm_tflops = 0.8, cpu.output_passes = 0, cpu.eight_bit_gain = 1, cpu.attention_tflops = 0.2,
+    cpu.head_tflops = 0.8, cpu.memory_gbs = 30;
     cpu.link_gbs = 5, cpu.network_gbs = 1, cpu.exposed_tensor = 1, cpu.memory_gb = 16, cpu.devices_per_node = 2;
     return std::vector{h100, h200, a100, cpu};
   }();

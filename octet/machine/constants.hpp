@@ -13,17 +13,18 @@ namespace octet::machine {
 struct MachineConstants {
   std::string name = "h100";
   std::int64_t generation = 9;        // of its GPUs: the major number of the compute capability, as Target's; 0: processors
-  double gemm_tflops = 575;           // matrix products in BF16
-  double eight_bit_gain = 1.57;       // factor for 8-bit operands
+  double gemm_tflops = 685;           // matrix products in BF16, besides writing their results
+  double output_passes = 1.6;         // over memory, for each byte that products write; narrow matrices write more per operation
+  double eight_bit_gain = 1.78;       // factor for 8-bit operands
   double attention_tflops = 600;      // useful operations of causal attention
-  double head_tflops = 600;           // products of the language head, in BF16
-  double memory_gbs = 3200;           // read and written by element-wise ops
-  double eight_bit_traffic = 1.1;     // factor of their bytes, with 8-bit operands
-  double link_gbs = 360;              // sent by one device to the others of its node
-  double network_gbs = 45;            // sent by one device to other nodes
-  double exposed_tensor = 0.2;        // share of tensor-parallel transfers that no computation hides
+  double head_tflops = 520;           // products of the language head, in BF16
+  double memory_gbs = 2800;           // read and written by element-wise ops
+  double eight_bit_traffic = 1.6;     // factor of their bytes, with 8-bit operands
+  double link_gbs = 400;              // sent by one device to the others of its node
+  double network_gbs = 50;            // sent by one device to other nodes
+  double exposed_tensor = 0.36;       // share of tensor-parallel transfers that no computation hides
   double launch_microseconds = 0;     // per block and micro-batch: starts of kernels that no computation hides
-  double memory_gb = 80;              // of one device, 10^9 bytes
+  double memory_gb = 85.5;            // of one device, 10^9 bytes: 81,559 MiB
   std::int64_t devices_per_node = 8;  // that are linked
 
   void fields(config::FieldVisitor&);

@@ -1,12 +1,42 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "octet/nn/balance.hpp"
 #include "octet/ops/rope/rope.hpp"
+#include "octet/ops/route/route.hpp"
 
 namespace octet::models {
+
+/// The experts of a model's layers, of which a router chooses some per token. The default form has none.
+struct ExpertsShape {
+  std::int64_t number = 0;  // routed experts of a layer; 0: none, and nothing else here counts
+  std::int64_t chosen = 0;  // of them, by each token
+  std::int64_t width = 0;   // columns inside one
+  std::int64_t shared = 0;  // experts that every token uses, which are one MLP of shared * width columns
+  ops::Routing::Score score = ops::Routing::Score::softmax;
+  bool normalize = false;  // weights of the chosen ones have the sum `scaling`
+  double scaling = 1;
+  std::int64_t groups = 1, kept_groups = 1;
+  nn::Balance balance = {};
+  double limit = 0;  // of SwiGLU inside experts: ops::weighted_swiglu_forward; 0: none
+  // Layer i has experts if i >= first_dense, (i + 1) % step = 0, and i is not among `dense`; others have an MLP of ModelShape::hidden.
+  std::int64_t first_dense = 0, step = 1;
+  std::vector<std::int64_t> dense = {};
+
+  explicit operator bool() const { return number > 0; }
+  bool in_layer(std::int64_t i) const {
+    return number > 0 && i >= first_dense && (i + 1) % step == 0 && std::ranges::find(dense, i) == dense.end();
+  }
+  /// Layers with experts before layer n.
+  std::int64_t layers_before(std::int64_t n) const;
+  ops::Routing routing() const;
+  bool operator==(const ExpertsShape&) const = default;
+};
 
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
@@ -21,11 +51,13 @@ struct ModelShape {
   double rope_theta = 10000;
   std::optional<ops::RopeScaling> rope_scaling;
   bool tied = false;  // head and embedding share one matrix
+  ExpertsShape experts = {};
 
   /// Rows of embedding and head: the vocabulary up to the next multiple of 16, as 8-bit GEMMs need.
   std::int64_t padded_vocabulary() const { return round_up(vocabulary, 16); }
   /// Values of those rows that belong to no token: no parameters.
   std::int64_t padding() const { return (padded_vocabulary() - vocabulary) * width * (tied ? 1 : 2); }
+  std::vector<std::int64_t> layers_with_experts() const;
   bool operator==(const ModelShape&) const = default;
 };
 

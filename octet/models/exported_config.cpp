@@ -26,6 +26,13 @@ json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format,
   return config;
 }
 
+// What a run adds to its loss, and limits, are no properties of the folder.
+bool same_function(const ModelShape& there, const ModelShape& shape) {
+  ModelShape trained = shape;
+  trained.experts.balance = there.experts.balance, trained.experts.limit = there.experts.limit;
+  return there == trained;
+}
+
 }  // namespace
 
 json::Value exported_config(const ModelShape& shape, const WeightForm& form, const Companions& companions,
@@ -33,7 +40,7 @@ json::Value exported_config(const ModelShape& shape, const WeightForm& form, con
   const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
   json::Value config = companions.config.empty() ? new_config(shape, format, companions)
                                                  : json::parse({.text = companions.config, .file = "config.json", .limits = config_limits});
-  if (!companions.config.empty() && format.read(json::Fields(config, "config.json")) != shape)
+  if (!companions.config.empty() && !same_function(format.read(json::Fields(config, "config.json")), shape))
     throw ConfigError(
         octet::format("{}: describes another model than the {} that is exported; export without it", "config.json", shape.family));
   const json::Value* architectures = config.find("architectures");

@@ -6,6 +6,7 @@
 
 #include "octet/io/new_folder.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/path.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/models/exported_config.hpp"
 #include "octet/models/quantization_config.hpp"
@@ -90,6 +91,11 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
   compare("hidden", there.hidden, wanted.hidden), compare("vocabulary", there.vocabulary, wanted.vocabulary);
   compare("norm_eps", there.norm_eps, wanted.norm_eps), compare("rope_theta", there.rope_theta, wanted.rope_theta);
   compare("rope_scaling", scaling(there), scaling(wanted)), compare("tied", there.tied, wanted.tied);
+  const ExpertsShape &a = there.experts, &b = wanted.experts;
+  compare("experts", a.number, b.number), compare("experts_per_token", a.chosen, b.chosen), compare("expert_hidden", a.width, b.width);
+  compare("shared_experts", a.shared, b.shared), compare("router_normalize", a.normalize, b.normalize);
+  compare("router_scaling", a.scaling, b.scaling), compare("router_groups", a.groups, b.groups);
+  compare("layers with experts", there.layers_with_experts().size(), wanted.layers_with_experts().size());
   return out;
 }
 
@@ -291,7 +297,16 @@ void require_export_folder(const std::string& folder, Existing existing) {
   }
 }
 
+void require_folder(const std::string& folder) {
+  if (exists(folder)) return;
+  throw DataError(
+      octet::format("{}: there is no such folder. Models are read from folders of this machine, and none is fetched: `hf download "
+                    "NAME --local-dir FOLDER`, then name FOLDER",
+                    printable(folder)));
+}
+
 ModelShape read_hugging_face_shape(const std::string& folder) {
+  require_folder(folder);
   const std::string path = folder + "/" + config_name;
   try {
     return shape_of_config(json::load(path, config_limits), path);

@@ -91,6 +91,25 @@ ModelShape gpt2(bool tied = true) {
           .tied = tied};
 }
 
+// A dense block between two with experts.
+ModelShape qwen3_moe(bool tied = false) {
+  ModelShape s = qwen3(tied);
+  s.family = "qwen3_moe", s.layers = 3;
+  s.experts = {.number = 3, .chosen = 2, .width = 5, .normalize = true, .balance = {.loss = 0.25}, .dense = {1}};
+  return s;
+}
+ModelShape olmoe(bool tied = false) {
+  ModelShape s = qwen2(tied);
+  s.family = "olmoe", s.hidden = 5, s.experts = {.number = 3, .chosen = 2, .width = 5, .balance = {.loss = 0.5}};
+  return s;
+}
+ModelShape mixtral(bool tied = false) {
+  ModelShape s = qwen2(tied);
+  s.family = "mixtral", s.hidden = 5;
+  s.experts = {.number = 3, .chosen = 2, .width = 5, .normalize = true, .balance = {.loss = 0.001}};
+  return s;
+}
+
 /// "name [shape]" of every tensor in a folder, sorted by name.
 std::string listed(const std::string& folder) {
   const io::TensorFolder files = io::TensorFolder::open(folder);
@@ -178,10 +197,43 @@ struct Saved {
 
 TEST(HuggingFace, EveryFamilySurvivesARoundTripBitByBitTiedAndUntied) {
   for (const bool tied : {false, true})
-    for (const ModelShape& shape : {llama(tied), qwen2(tied), qwen3(tied), gpt2(tied)}) {
+    for (const ModelShape& shape : {llama(tied), qwen2(tied), qwen3(tied), gpt2(tied), qwen3_moe(tied), olmoe(tied), mixtral(tied)}) {
       SCOPED_TRACE(shape.family + (tied ? " tied" : " untied"));
       survives_a_round_trip(shape);
     }
+}
+
+TEST(HuggingFace, AFolderOfExpertsHasTheirShape) {
+  for (const ModelShape& shape : {qwen3_moe(), olmoe(), mixtral()})
+    EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder), shape) << shape.family;
+}
+
+TEST(HuggingFace, ExpertsAreOneTensorPerMatrixThere) {
+  EXPECT_EQ(listed(Saved(mixtral()).folder),
+            "lm_head.weight 17 8\n"
+            "model.embed_tokens.weight 17 8\n"
+            "model.layers.0.block_sparse_moe.experts.0.w1.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.experts.0.w2.weight 8 5\n"
+            "model.layers.0.block_sparse_moe.experts.0.w3.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.experts.1.w1.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.experts.1.w2.weight 8 5\n"
+            "model.layers.0.block_sparse_moe.experts.1.w3.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.experts.2.w1.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.experts.2.w2.weight 8 5\n"
+            "model.layers.0.block_sparse_moe.experts.2.w3.weight 5 8\n"
+            "model.layers.0.block_sparse_moe.gate.weight 3 8\n"
+            "model.layers.0.input_layernorm.weight 8\n"
+            "model.layers.0.post_attention_layernorm.weight 8\n"
+            "model.layers.0.self_attn.k_proj.weight 4 8\n"
+            "model.layers.0.self_attn.o_proj.weight 8 8\n"
+            "model.layers.0.self_attn.q_proj.weight 8 8\n"
+            "model.layers.0.self_attn.v_proj.weight 4 8\n"
+            "model.norm.weight 8\n");
+  const std::string names = listed(Saved(qwen3_moe()).folder);
+  for (const char* line : {"model.layers.0.mlp.experts.2.up_proj.weight 5 8\n", "model.layers.0.mlp.gate.weight 3 8\n",
+                           "model.layers.1.mlp.up_proj.weight 6 8\n", "model.layers.2.mlp.experts.0.down_proj.weight 8 5\n"})
+    EXPECT_NE(names.find(line), std::string::npos) << line;
+  EXPECT_NE(listed(Saved(olmoe()).folder).find("model.layers.0.self_attn.q_norm.weight 8\n"), std::string::npos) << "of all heads";
 }
 
 TEST(HuggingFace, LlamaHasTheNamesAndShapesOfLlamaForCausalLM) {

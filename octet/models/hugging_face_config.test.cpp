@@ -105,6 +105,34 @@ TEST(HuggingFaceConfig, BothWaysToWriteTheRotationAreRead) {
   EXPECT_EQ(written_shape(config).rope_scaling->factor, 8);
 }
 
+// allenai/OLMoE-1B-7B-0924, without keys that do not decide the shape.
+const char* const olmoe_1b_7b = R"({"architectures": ["OlmoeForCausalLM"], "attention_bias": false, "clip_qkv": null, "hidden_act": "silu",
+  "hidden_size": 2048, "intermediate_size": 1024, "max_position_embeddings": 4096, "model_type": "olmoe", "norm_topk_prob": false,
+  "num_attention_heads": 16, "num_experts": 64, "num_experts_per_tok": 8, "num_hidden_layers": 16, "num_key_value_heads": 16,
+  "output_router_logits": false, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "router_aux_loss_coef": 0.01,
+  "tie_word_embeddings": false, "vocab_size": 50304})";
+// Qwen/Qwen3-30B-A3B, the same.
+const char* const qwen_3_30b_a3b = R"({"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "decoder_sparse_step": 1,
+  "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 40960,
+  "max_window_layers": 48, "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true,
+  "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+  "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+  "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})";
+// mistralai/Mixtral-8x7B-v0.1, the same.
+const char* const mixtral_8x7b = R"({"architectures": ["MixtralForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mixtral", "num_attention_heads": 32,
+  "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "output_router_logits": false,
+  "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02, "sliding_window": null, "tie_word_embeddings": false,
+  "vocab_size": 32000})";
+
+TEST(HuggingFaceConfig, PublishedModelsWithExpertsAreTheNamedSizes) {
+  expect_same(shape_of(olmoe_1b_7b), model_size("olmoe-1b-7b"));
+  expect_same(shape_of(qwen_3_30b_a3b), model_size("qwen3-30b-a3b"));
+  ModelShape mixtral = model_size("mixtral-8x7b");
+  mixtral.experts.balance.loss = 0.02;
+  expect_same(shape_of(mixtral_8x7b), mixtral);
+}
+
 /// The DataError for a published file in which `key` has another value.
 std::string refusal(const char* published, std::string_view key, json::Value value) {
   json::Value config = json::parse({.text = published});
@@ -144,6 +172,13 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
        "layer_types must be full_attention for every layer"},
       {qwen_3_06b, "attention_bias", true, "attention_bias must be false"},
       {qwen_3_06b, "layer_types", json::Array{"sliding_attention"}, "layer_types must be full_attention for every layer"},
+      {olmoe_1b_7b, "clip_qkv", 8.0, "clip_qkv must be null"},
+      {olmoe_1b_7b, "num_experts_per_tok", 65, "num_experts_per_tok must be an integer from 1 to 64"},
+      {qwen_3_30b_a3b, "num_experts", {}, "num_experts must be an integer from 1"},
+      {qwen_3_30b_a3b, "mlp_only_layers", json::Array{48}, "mlp_only_layers must be"},
+      {qwen_3_30b_a3b, "decoder_sparse_step", 0, "decoder_sparse_step must be an integer from 1"},
+      {mixtral_8x7b, "sliding_window", 4096, "sliding_window must be null"},
+      {mixtral_8x7b, "router_jitter_noise", 0.1, "router_jitter_noise must be 0"},
       {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
       {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
       {gpt2_124m, "scale_attn_weights", false, "scale_attn_weights must be true"},

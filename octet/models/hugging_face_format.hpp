@@ -42,7 +42,7 @@ struct HuggingFaceFormat {
 /// Beyond these a config.json is refused: the products of any of them fit 64 bits.
 struct HuggingFaceLimits {
   static constexpr std::int64_t width = 1 << 20, layers = 1 << 12, heads = 1 << 14, head_dim = 1 << 12, hidden = 1 << 22,
-                                vocabulary = 1 << 24, positions = 1 << 28;
+                                vocabulary = 1 << 24, positions = 1 << 28, experts = 1 << 12;
 };
 
 }  // namespace octet::models

@@ -7,6 +7,7 @@
 #include "octet/nn/head.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/nn/recompute.hpp"
+#include "octet/nn/routers.hpp"
 
 namespace octet::models {
 
@@ -79,6 +80,10 @@ class Model {
   /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
   virtual Parameter* shared_by_ends() { return nullptr; }
 
+  /// Of the model's experts; without any it does nothing.
+  nn::Routers& routers() { return routers_; }
+  const nn::Routers& routers() const { return routers_; }
+
   /// Whether open() is called before each use of a block. Without it, weights of blocks cannot be divided.
   virtual bool opens_blocks() const { return false; }
   /// Told before a block is used; it outlives the model's use. Null: all blocks are in memory.
@@ -89,6 +94,9 @@ class Model {
 
   /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.
   void refresh(Stream&, const scaling::Pass&);
+
+ protected:
+  nn::Routers routers_;
 
  private:
   nn::BlockWeights* block_weights_ = nullptr;

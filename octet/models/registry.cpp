@@ -2,14 +2,21 @@
 
 #include <algorithm>
 
+#include "octet/models/deepseek_moe/deepseek_moe.hpp"
 #include "octet/models/gpt2/gpt2.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/llama.hpp"
 #include "octet/models/llama/hugging_face.hpp"
+#include "octet/models/mixtral/mixtral.hpp"
+#include "octet/models/mixtral/hugging_face.hpp"
+#include "octet/models/olmoe/olmoe.hpp"
+#include "octet/models/olmoe/hugging_face.hpp"
 #include "octet/models/qwen2/qwen2.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
 #include "octet/models/qwen3/qwen3.hpp"
 #include "octet/models/qwen3/hugging_face.hpp"
+#include "octet/models/qwen3_moe/qwen3_moe.hpp"
+#include "octet/models/qwen3_moe/hugging_face.hpp"
 
 namespace octet::models {
 namespace {
@@ -29,10 +36,14 @@ struct Registry {
 Registry& registry() {
   static Registry all = [] {
     Registry r;
-    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, {"llama", true}});
-    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, {"qwen2"}});
-    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, {"qwen3"}});
+    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, false, {"llama", true}});
+    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, {"qwen2"}});
+    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, {"qwen3"}});
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
+    r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
+    r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
+    r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, false, true, true});
+    r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, false, true, true});
     return r;
   }();
   return all;
@@ -81,6 +92,35 @@ const ModelFamily& model_family(std::string_view name) { return find(model_famil
 const ModelSize& named_size(std::string_view name) { return find(registry().sizes, "model.size", name); }
 const ModelShape& model_size(std::string_view name) { return named_size(name).shape; }
 
+namespace {
+
+// The rules of a router: ops::route_forward.
+void require_experts(const ModelShape& s) {
+  const ExpertsShape& e = s.experts;
+  if (!e) return;
+  if (!model_family(s.family).experts)
+    throw ConfigError(
+        format("model.experts = {}: models of the family {} have none; leave it out, or choose another model.family", e.number, s.family));
+  if (e.width < 1) throw ConfigError(format("model.expert_hidden must be at least 1, got {}", e.width));
+  if (e.chosen < 1 || e.chosen > e.number)
+    throw ConfigError(format("model.experts_per_token = {} must be between 1 and model.experts = {}", e.chosen, e.number));
+  constexpr std::int64_t most = 1024, most_groups = 64;  // of ops::route_forward
+  if (e.number > most) throw ConfigError(format("model.experts = {} must be at most {}", e.number, most));
+  if (e.groups < 1 || e.groups > most_groups || e.number % e.groups != 0)
+    throw ConfigError(
+        format("model.router_groups = {} must be between 1 and {}, and divide model.experts = {}", e.groups, most_groups, e.number));
+  if (e.groups > 1 && e.groups == e.number && e.score == ops::Routing::Score::sigmoid)
+    throw ConfigError(format("model.router_groups = {}: with model.router_score = \"sigmoid\", a group has at least 2 of the {} experts",
+                             e.groups, e.number));
+  if (e.kept_groups < 1 || e.kept_groups > e.groups || e.number / e.groups * e.kept_groups < e.chosen)
+    throw ConfigError(format(
+        "model.router_kept_groups = {} must be between 1 and model.router_groups = {}, with at least model.experts_per_token = {} of "
+        "the {} experts",
+        e.kept_groups, e.groups, e.chosen, e.number));
+}
+
+}  // namespace
+
 std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   const auto positive = [](std::string_view key, std::int64_t value) {
     if (value < 1) throw ConfigError(format("model.{} must be at least 1, got {}", key, value));
@@ -93,6 +133,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   if (s.head_dim % 2 != 0)
     throw ConfigError(
         format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
+  require_experts(s);
   require_recompute(options, s.layers);
   check(!options.partition->divides() || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
   return model_family(s.family).make(s, options, precision);

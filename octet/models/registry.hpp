@@ -29,6 +29,7 @@ struct ModelFamily {
   bool rotary = true;    // positions are rotations: the shape's rope_* count
   bool divides = false;  // members of ModelOptions::partition have parts of the model
   bool gated = true;     // an MLP has three matrices, else two
+  bool experts = false;  // layers have experts: the shape's experts count
   GgufFormat gguf = {};
 };
 

@@ -34,7 +34,8 @@ TEST(Registry, NamedSizesHaveThePublishedNumbersOfParameters) {
       {"qwen2.5-3b", 3085938688},   {"qwen2.5-7b", 7615616512},     {"qwen2.5-14b", 14770033664}, {"qwen2.5-32b", 32763876352},
       {"qwen3-0.6b", 596049920},    {"qwen3-1.7b", 1720574976},     {"qwen3-4b", 4022468096},     {"qwen3-8b", 8190735360},
       {"qwen3-14b", 14768307200},   {"qwen3-32b", 32762123264},     {"gpt2-124m", 124439808},     {"gpt2-355m", 354823168},
-      {"gpt2-774m", 774030080},     {"gpt2-1.5b", 1557611200}};
+      {"gpt2-774m", 774030080},     {"gpt2-1.5b", 1557611200},      {"olmoe-1b-7b", 6919161856},  {"qwen3-30b-a3b", 30532122624},
+      {"mixtral-8x7b", 46702792704}};
   for (const auto& [name, parameters] : published) {
     scaling::Precision precision({});
     const ModelShape& shape = model_size(name);

@@ -31,12 +31,13 @@ std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t w
   return table;
 }
 
-template <class Block>
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options,
+template <class Block, class BlockConfig>
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const BlockConfig& config_of, const ModelOptions& options,
                                                 scaling::Precision& precision) {
   const std::int64_t recomputed = options.recompute_layers > 0 ? options.recompute_layers : shape.layers;
   std::vector<std::unique_ptr<Block>> blocks;
   for (std::int64_t i = 0; i < shape.layers; ++i) {
+    typename Block::Config config = config_of(i);
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
     blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision,
                                              scaling::Site{.layer = int(i), .layers = int(shape.layers)}, *options.partition));
@@ -58,7 +59,7 @@ ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
 }  // namespace
 
 template <class Block, class Norm>
-Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
+Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
     : partition_(*options.partition),
       sequences_(*options.sequences),
@@ -72,6 +73,8 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
       head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, partition_)),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
+  const ExpertsShape& e = shape.experts;
+  routers_ = nn::Routers({.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .balance = e.balance});
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
@@ -79,9 +82,9 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
 }
 
 template <class Block, class Norm>
-nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch) const {
+nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, const nn::Routers::MicroBatch& routing) const {
   check(!batch.part || sequences_.divides(), "model: a part of each sequence needs members that have the others");
-  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_};
+  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_, routing};
 }
 
 template <class Block, class Norm>
@@ -111,6 +114,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
         shape_.max_sequence);
+  routers_.allocate(stream);
   if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
 }
 
@@ -155,7 +159,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
   }
   for (int i = chunk.first; i < chunk.end; ++i) {
     open(stream, i);
-    block(i).forward(stream, context(batch), x, x, pass, nullptr);
+    block(i).forward(stream, context(batch, routers_.evaluating()), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
   return x;
@@ -184,6 +188,8 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   const Chunk chunk = saved.chunk = chunk_of(place);
   const std::size_t count = std::size_t(chunk.end - chunk.first);
   saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
+  const std::int64_t tokens = batch.tokens.count();
+  saved.routing = routers_.begin(stream, pass, tokens, tokens / batch.sequence, factor.constant, factor.loss_scale);
   auto x = rows(place.in);
   if (embeds(chunk)) embed(stream, batch, x.x);
   for (std::size_t i = 0; i < count; ++i) {
@@ -191,7 +197,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
     const std::size_t begin = kept();
     auto y = rows(i + 1 == count ? place.out : Tensor{});
     open(stream, number);
-    block(number).forward(stream, context(batch), x, y, pass, &saved.blocks[i]);
+    block(number).forward(stream, context(batch, saved.routing), x, y, pass, &saved.blocks[i]);
     saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = kept() - begin;
     x = y;
   }
@@ -214,7 +220,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     const int number = saved.chunk.first + int(i);
     stream.arena().release(pass.keep, saved.ends[i]);  // memory for recomputed activations
     open(stream, number);
-    block(number).backward(stream, context(batch), d, saved.blocks[i], pass);
+    block(number).backward(stream, context(batch, saved.routing), d, saved.blocks[i], pass);
   }
   if (embeds(saved.chunk)) embed_backward(stream, batch, d);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "octet/models/model.hpp"
@@ -13,8 +14,11 @@ namespace octet::models {
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
+  /// Of a block.
+  using BlockConfig = std::function<typename Block::Config(std::int64_t layer)>;
+
   /// learned_positions: rows of a position table, 0 for none. The options select the parts that a block recomputes.
-  Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
+  Transformer(const ModelShape&, const BlockConfig&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
 
   const ModelShape& shape() const override { return shape_; }
   bool masks_documents() const override { return true; }
@@ -33,6 +37,7 @@ class Transformer final : public Model {
  private:
   struct Saved {
     Chunk chunk;
+    nn::Routers::MicroBatch routing;
     std::vector<typename Block::Saved> blocks;
     std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
     std::vector<std::size_t> bytes;  // of each block's
@@ -48,7 +53,7 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch&) const;
+  nn::BlockContext context(const TokenBatch&, const nn::Routers::MicroBatch&) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 

@@ -44,7 +44,8 @@ std::vector<std::int64_t> WeightPlace::stored_shape() const {
 }
 
 bool WeightPlace::has_codes(const WeightForm& form) const {
-  return form.has_codes() && parameter_->shape.rank == 2 && parameter_->path.starts_with("layers.") && !form.keeps(parameter_->path);
+  return form.has_codes() && parameter_->shape.rank == 2 && parameter_->role != ParameterRole::router &&
+         parameter_->path.starts_with("layers.") && !form.keeps(parameter_->path);
 }
 
 bool WeightPlace::has_own_blocks(const WeightForm& form) const {

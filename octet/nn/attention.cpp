@@ -1,13 +1,17 @@
 #include "octet/nn/attention.hpp"
 
 #include "octet/nn/branch.hpp"
-#include "octet/nn/whole_keys.hpp"
 #include "octet/ops/columns/columns.hpp"
 
 namespace octet::nn {
 namespace {
 
 std::int64_t qkv_width(const Attention::Config& c) { return (c.heads + 2 * c.kv_heads) * c.head_dim; }
+
+// The columns of one norm of so many heads.
+std::int64_t normed_columns(const Attention::Config& c, std::int64_t heads) {
+  return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim;
+}
 
 ops::QkvShape shape_of(const Attention::Config& c, const BlockContext& context) {
   return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = context.sequence, .part = context.part};
@@ -20,7 +24,6 @@ Attention::Config with_own_heads(Attention::Config c, const Partition& p) {
 
 // Rows of queries, then of keys, then of values, of the own heads. Keys and values may be copies.
 Cut cut_of_heads(const Partition& p, const Attention::Config& whole, std::int64_t columns) {
-  if (!p.divides()) return {};
   const std::int64_t row = whole.head_dim * columns;
   const Part queries = own_part(p, whole.heads);
   const HeadPart keys = own_key_heads(p, whole.kv_heads);
@@ -31,7 +34,7 @@ Cut cut_of_heads(const Partition& p, const Attention::Config& whole, std::int64_
   Cut out{.whole = columns > 1 ? Shape{qkv_width(whole), columns} : Shape{qkv_width(whole)},
           .pieces = {heads(0, queries), heads(whole.heads, keys.heads), heads(whole.heads + whole.kv_heads, keys.heads)}};
   out.copies = keys.copies, out.first_copy = keys.first_copy;
-  out.alone = queries.count * row + (keys.copies > 1 ? 0 : 2 * keys.heads.count * row);
+  out.alone = (queries.count + 2 * (keys.heads.count / keys.copies)) * row;  // a head that has copies is the only one
   return out;
 }
 
@@ -58,16 +61,19 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
     : partition_(p),
       config_(with_own_heads(c, p)),
       qkv_(path + ".qkv", qkv_config(p, c), precision, site),
+      product_(
+          make_dot_product(precision.plan_attention({.path = path + ".scores", .layer = site.layer, .layers = site.layers}), c.rope, p)),
       out_(path + ".out", out_config(p, c), precision, site),
       saved_o_(path + ".o", out_.in(), precision, c.recomputed),
       norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, config_, precision, p) : nullptr) {
+  check(!p.divides() || !c.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
   check(!p.divides() || !c.out_bias, "attention {}: a bias of the output would be added by every member", path);
   precision.plan_saved_values(path + ".q,k,v", "errors of queries and keys would grow with the scores");
 }
 
 Attention::HeadNorms::HeadNorms(const std::string& path, const Config& c, scaling::Precision& precision, Partition& p)
-    : q(path + ".q_norm", c.head_dim, *c.head_norm_eps, p),
-      k(path + ".k_norm", c.head_dim, *c.head_norm_eps, p),
+    : q(path + ".q_norm", normed_columns(c, c.heads), *c.head_norm_eps, p),
+      k(path + ".k_norm", normed_columns(c, c.kv_heads), *c.head_norm_eps, p),
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 
@@ -79,7 +85,9 @@ void Attention::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass
     const Scope scope(stream);
     const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, saving.region(pass, saves), Category::activations);
     ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
-    RmsNorm::Input input = RmsNorm::input(stream, rows.reshaped({tokens * heads, d}), saves ? pass.keep : Region(Lifetime::scratch));
+    const std::int64_t columns = normed_columns(config_, heads);
+    RmsNorm::Input input =
+        RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
     ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
     norm.forward(stream, input, normal);
     ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
@@ -93,7 +101,7 @@ void Attention::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass
 void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Saved& saved) {
   const auto apply = [&](RmsNorm& norm, const HeadInput& input, std::int64_t column) {
     const Scope scope(stream);
-    const Shape one_head{input.inv_rms.count(), config_.head_dim};
+    const Shape one_head{input.inv_rms.count(), norm.weight.shape[0]};
     const Tensor rows = stream.empty(input.x.shape, dqkv.dtype), d = rows.reshaped(one_head);
     ops::copy_columns(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]});
     norm.backward(stream, d, {values_of(stream, input.x).reshaped(one_head), input.inv_rms, true}, d, false);
@@ -103,28 +111,6 @@ void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Sav
   apply(norms_->k, saved.k, config_.heads * config_.head_dim);
 }
 
-namespace {
-
-// Of whole sequences, or of the own parts. Backward gathers keys and values again, since all of them would be the largest saved activation.
-void attend(Stream& stream, ops::AttentionForward a, const BlockContext& context) {
-  const Scope scope(stream);
-  if (context.part) a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
-  ops::attention_forward(stream, a);
-}
-void attend_backward(Stream& stream, ops::AttentionBackward a, const BlockContext& context) {
-  if (!context.part) return ops::attention_backward(stream, a);
-  const Scope scope(stream);
-  a.dkeys = stream.empty({a.qkv.shape[0] * context.keys->members(), a.heads.columns() - a.heads.key_column(0)}, a.qkv.dtype);
-  {
-    const Scope gathered(stream);
-    a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
-    ops::attention_backward(stream, a);
-  }
-  reduce_key_gradients(stream, *context.keys, a.heads, a.dkeys, a.dqkv);
-}
-
-}  // namespace
-
 void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
                         Saved* saved) {
   const Scope scope(stream);
@@ -133,8 +119,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Region region = saves ? pass.keep : Region(Lifetime::scratch);
   const std::int64_t tokens = x.rows.rows();
   const auto heads = shape_of(config_, context);
-  const Tensor& starts = context.document_starts;
-  const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
+  const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, product_->values_region(pass, saves), Category::activations);
   const bool keep = saves && !saved_o_.coded();
   const Region region_of_o =
       keep && !out_.spec(Operand::activation, pass).quantizes() ? pass.forward_operands() : saved_o_.region(pass, saves);
@@ -143,13 +128,12 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
 
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
   if (norms_) normalize(stream, qkv, pass, saved);
-  if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
-  attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
+  product_->forward(stream, heads, context, qkv, o, lse, pass, saves ? &saved->product : nullptr);
   stream.observe(out_.path(), "x", o);
   const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
-  saved->out_linear.x = operands.cols, saved->qkv = qkv, saved->lse = lse;
+  saved->out_linear.x = operands.cols, saved->lse = lse;
   saved->o = saved_o_.save(stream, o, pass);
 }
 
@@ -160,7 +144,8 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   const Tensor& starts = context.document_starts;
   const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();  // otherwise operands are views of dqkv
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype),
-               dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype, codes ? Region(Lifetime::scratch) : pass.backward_operands());
+               dqkv = stream.empty({saved.lse.shape[1], qkv_width(config_)}, saved.o.dtype,
+                                   codes ? Region(Lifetime::scratch) : pass.backward_operands());
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);
@@ -169,8 +154,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
       const Tensor x = out_.spec(Operand::activation, pass).quantizes() ? o : lasting(stream, o, pass.backward_operands());
       operand.x = quantized(stream, out_, {.rows = false, .values = x}, scaling::recomputing_for(pass), partition_).codes.cols;
     });
-    attend_backward(
-        stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
+    product_->backward(stream, heads, context, {.d_o = d_o, .o = o, .lse = saved.lse, .dqkv = dqkv}, saved.product, pass);
   }
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.qkv_linear, dx, pass); };
   if (norms_) {

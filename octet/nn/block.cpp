@@ -15,9 +15,9 @@ Attention::Config with_recompute(Attention::Config attention, const Recompute& r
 
 }  // namespace
 
-template <class Norm, class Activation>
-Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site,
-                               Partition& p)
+template <class Norm, class FeedForward>
+Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site,
+                                Partition& p)
     : partition_(p),
       path_(path),
       recompute_(c.recompute),
@@ -27,18 +27,18 @@ Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p) {}
 
 // Operands of a branch: the norm makes them, of several members those of the own rows, which are then gathered.
-template <class Norm, class Activation>
+template <class Norm, class FeedForward>
 template <class Branch>
-Gather Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, OperandRequest want,
-                                           const scaling::Pass& pass) const {
+Gather Block<Norm, FeedForward>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, OperandRequest want,
+                                            const scaling::Pass& pass) const {
   want.tokens = x.x.shape[0];
   return gather_produced(stream, branch.first(), partition_, want, pass, [&](ops::Sink& n) { norm.forward(stream, x, n); });
 }
 
 // run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
-template <class Norm, class Activation>
+template <class Norm, class FeedForward>
 template <class Run>
-void Block<Norm, Activation>::reduced(Stream& stream, const Tensor& y, const Run& run) const {
+void Block<Norm, FeedForward>::reduced(Stream& stream, const Tensor& y, const Run& run) const {
   if (!y) return run(y);
   const Scope scope(stream);
   const Tensor all = partition_.all_rows(stream, y);
@@ -46,9 +46,9 @@ void Block<Norm, Activation>::reduced(Stream& stream, const Tensor& y, const Run
   partition_.reduce(stream, all, y);
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
-                                     Saved* saved, bool keep_operand) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
+                                      Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
@@ -57,19 +57,20 @@ void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context
   });
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const scaling::Pass& pass, Saved* saved, bool keep_operand) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context, Input& z, const Tensor& y, const scaling::Pass& pass,
+                                    Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
     n.fill(stream);
-    mlp_.forward(stream, n.operands.codes, all, pass, saved ? &saved->mlp : nullptr);
+    mlp_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->mlp : nullptr);
   });
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const scaling::Pass& pass,
-                                      Saved* saved) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const scaling::Pass& pass,
+                                       Saved* saved) {
   const Scope scope(stream);
   const bool keep = saved != nullptr, keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
   const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
@@ -77,15 +78,15 @@ void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& contex
   const Tensor branch = stream.empty(x.x.shape, x.x.dtype);
   attend(stream, context, x, branch, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);
   norm2_.add(stream, x.x, branch, z);
-  feed(stream, z, branch, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
+  feed(stream, context, z, branch, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
   if (keep) saved->x = x, saved->z = z;
   norm1_.add(stream, z.x, branch, y);
   stream.observe(path_, "y", y.x);
 }
 
 // Recomputes the parts of attention that were not kept, and z if it was not.
-template <class Norm, class Activation>
-void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s, const scaling::Pass& again) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s, const scaling::Pass& again) {
   if (recompute_.block) {
     s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, again.keep, Category::activations), again.keep);
     attend(stream, context, s.x, s.z.x, again, &s, true);
@@ -98,19 +99,19 @@ void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockConte
   }
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s, const scaling::Pass& again) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::rebuild_mlp(Stream& stream, const BlockContext& context, Saved& s, const scaling::Pass& again) {
   if (recompute_.mlp) {
-    feed(stream, s.z, {}, again, &s, true);
+    feed(stream, context, s.z, {}, again, &s, true);
   } else if (recompute_.norm) {
     const Gather n = normalized(stream, norm2_, s.z, mlp_, {.rows = false}, again);
     s.mlp.in_linear.x = n.operands.codes.cols, s.mlp.gather_x = n.fill;
   }
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved,
-                                       const scaling::Pass& pass) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved,
+                                        const scaling::Pass& pass) {
   const scaling::Pass again = scaling::recomputing_for(pass);
   const Scope scope(stream), rebuilding(stream, again.keep);
   Saved s = saved;
@@ -118,8 +119,8 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
   if (recompute_.block) rebuild_attention(stream, context, s, again);  // z must be there before the MLP's part
   {
     const Scope part(stream), rebuilt(stream, again.keep);
-    rebuild_mlp(stream, s, again);
-    mlp_.backward(stream, d, s.mlp, dn, pass);
+    rebuild_mlp(stream, context, s, again);
+    mlp_.backward(stream, d, context, s.mlp, dn, pass);
     norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
@@ -128,12 +129,12 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
   norm1_.backward(stream, dn, s.x, d, true);
 }
 
-template <class Norm, class Activation>
-void Block<Norm, Activation>::visit(Visitor& visitor) {
+template <class Norm, class FeedForward>
+void Block<Norm, FeedForward>::visit(Visitor& visitor) {
   norm1_.visit(visitor), attention_.visit(visitor), norm2_.visit(visitor), mlp_.visit(visitor);
 }
 
-template class Block<RmsNorm, SwiGlu>;
-template class Block<LayerNorm, Gelu>;
+template class Block<RmsNorm, MlpOrExperts>;
+template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/nn/attention.hpp"
-#include "octet/nn/mlp.hpp"
+#include "octet/nn/mlp_or_experts.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/recompute.hpp"
 
@@ -10,12 +10,14 @@ namespace octet::nn {
 /// A pre-norm transformer block:
 ///
 ///   z = x + attention(norm1(x));   y = z + mlp(norm2(z))
-template <class Norm, class Activation>
+///
+/// FeedForward is the type of mlp: see Mlp for what it must have.
+template <class Norm, class FeedForward>
 class Block {
  public:
   struct Config {
     Attention::Config attention;
-    typename Mlp<Activation>::Config mlp;
+    typename FeedForward::Config mlp;
     double norm_eps = 1e-5;
     Recompute recompute;
   };
@@ -24,7 +26,7 @@ class Block {
   struct Saved {
     Input x, z;
     Attention::Saved attention;
-    typename Mlp<Activation>::Saved mlp;
+    typename FeedForward::Saved mlp;
   };
 
   /// A member of the partition has its own part of each branch. It outlives this.
@@ -39,13 +41,13 @@ class Block {
  private:
   // The two branches store tensors for backward in `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
   void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
-  void feed(Stream&, Input& z, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
+  void feed(Stream&, const BlockContext&, Input& z, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
   template <class Branch>
   Gather normalized(Stream&, Norm&, Input& x, const Branch&, OperandRequest, const scaling::Pass&) const;
   template <class Run>
   void reduced(Stream&, const Tensor& y, const Run&) const;
   void rebuild_attention(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);
-  void rebuild_mlp(Stream&, Saved&, const scaling::Pass& again);
+  void rebuild_mlp(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);
 
   Partition& partition_;
   std::string path_;
@@ -53,12 +55,12 @@ class Block {
   Norm norm1_;
   Attention attention_;
   Norm norm2_;
-  Mlp<Activation> mlp_;
+  FeedForward mlp_;
 };
 
-using GatedBlock = Block<RmsNorm, SwiGlu>;
-using GeluBlock = Block<LayerNorm, Gelu>;
-extern template class Block<RmsNorm, SwiGlu>;
-extern template class Block<LayerNorm, Gelu>;
+using GatedBlock = Block<RmsNorm, MlpOrExperts>;
+using GeluBlock = Block<LayerNorm, Mlp<Gelu>>;
+extern template class Block<RmsNorm, MlpOrExperts>;
+extern template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

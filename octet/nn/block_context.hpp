@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/routers.hpp"
 #include "octet/nn/row_exchange.hpp"
 #include "octet/ops/rope/rope.hpp"
 
@@ -12,6 +13,7 @@ struct BlockContext {
   Tensor document_starts = {};  // ops::check_document_starts; empty: attention reads over the borders of documents
   SequencePart part = {};       // of each sequence that is here
   RowExchange* keys = nullptr;  // among the members that have the other parts
+  Routers::MicroBatch routing = {};
 };
 
 }  // namespace octet::nn

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "octet/tensor/stored_memory.hpp"
+
 namespace octet::nn {
 namespace {
 
@@ -54,30 +56,26 @@ std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<con
   return buckets;
 }
 
+Part Share::own_masters(std::int64_t count) const {
+  const int of = divides(Divided::masters) ? parts : 1;
+  return {count / of * (part % of), count / of};
+}
+
 ParameterSlice slice_of(const Bucket& b, std::size_t i, const Share& share) {
   Parameter& p = *b.parameters[i];
-  const std::int64_t part = b.count / share.parts, part_begin = share.part * part, begin = b.first[i], end = begin + p.shape.count();
-  const std::int64_t from = std::clamp(part_begin, begin, end), to = std::clamp(part_begin + part, begin, end);
-  const auto cut = [&](const Stored& variable, std::int64_t at, const Tensor& scalars) {
-    Stored out{.codes = variable.codes.rows(at, to - from), .scales = scalars, .storage = variable.storage};
-    if (scales_blocks(variable.storage)) out.scales = variable.scales.rows(at / storage_block, ceil_div(to - from, storage_block));
-    return out;
-  };
-  const Tensor none, &master = b.master.scales;
-  const bool scaled = scales_tensor(b.values);
-  return {.parameter = &p,
-          .first = from - begin,
-          .value = cut(b.master, to > from ? from - part_begin : 0, scaled ? master.rows(std::int64_t(i), 1).reshaped({2}) : none),
-          .gradient = b.gradient_part ? cut(b.gradient_part, to > from ? from - part_begin : 0, none)
-                                      : cut(b.gradient, from, scales_tensor(b.gradients) ? p.gradient.stored().scales : none)};
+  const Part own = share.own_masters(b.count);
+  const std::int64_t begin = b.first[i], end = begin + p.shape.count();
+  const std::int64_t from = std::clamp(own.first, begin, end), to = std::clamp(own.first + own.count, begin, end);
+  const std::int64_t n = to - from, at = n > 0 ? from - own.first : 0;
+  ParameterSlice out{.parameter = &p, .first = from - begin, .value = b.master.part(at, n), .gradient = b.sums.part(at, n)};
+  if (scales_tensor(b.values)) out.value.scales = b.master.scales.rows(std::int64_t(i), 1).reshaped({2});
+  if (scales_tensor(b.gradients)) out.gradient.scales = p.gradient.stored().scales;
+  return out;
 }
 
 Stored Bucket::cut(const Stored& variable, std::size_t parameter) const {
-  const Parameter& p = *parameters[parameter];
-  const std::int64_t n = p.shape.count();
-  Stored out{.codes = variable.codes.rows(first[parameter], n).reshaped(p.shape), .storage = variable.storage};
-  if (scales_blocks(variable.storage)) out.scales = variable.scales.rows(first[parameter] / storage_block, ceil_div(n, storage_block));
-  return out;
+  const Shape& shape = parameters[parameter]->shape;
+  return reshaped(variable.part(first[parameter], shape.count()), shape);
 }
 
 }  // namespace octet::nn

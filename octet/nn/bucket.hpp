@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "octet/nn/part.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/tensor/parameter_slice.hpp"
 
@@ -17,12 +18,22 @@ struct ParameterStorage {
   bool codes = true;              // of these, copies are the 8-bit codes that their layer reads, where a part can be encoded by itself
 };
 
+/// The state of which each part has its own, each with what comes before it.
+enum class Divided : std::uint8_t {
+  nothing,
+  masters,    // master weights and moments; every part has a copy of all weights, which modules read
+  gradients,  // sums of gradients
+  weights,    // the copies of blocks' matrices
+};
+
 /// The part of a model's state that is kept here, one of several equal ones.
 struct Share {
   int part = 0, parts = 1;
-  bool masters = false;    // master weights and moments are divided; every part has a copy of all weights, which modules read
-  bool gradients = false;  // with them: sums of gradients, too
-  bool weights = false;    // with these: the copies of blocks' matrices
+  Divided divided = Divided::nothing;
+
+  bool divides(Divided d) const { return divided >= d; }
+  /// The own ones of the masters of a bucket with so many elements: all, if they are not divided.
+  Part own_masters(std::int64_t count) const;
 };
 
 /// Parameters that are exchanged and divided together: neighbours in backward whose variables are stored alike. Each variable of a bucket
@@ -36,16 +47,16 @@ struct Bucket {
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
   int block = -1;          // of the model; -1: outside
   Tensor codes;            // u8 [count], instead of `value`: copies that are 8-bit codes, which Parameter::codes shows
-  // Where masters are divided: the own part of the copies [count / parts]. Otherwise empty.
-  Tensor copies_part;
+  Tensor copies_part;      // of the own masters
   // The copies are divided, too, which are those of the matrices of a block: `value` or `codes` is then memory that blocks of the same
   // parity share in turn.
   bool in_turn = false;
-  // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
-  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: all outside of blocks,
-  // vectors, and parameters with several uses.
-  Stored gradient_part;
-  Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
+  // Sums of gradients of the own masters, in the storage `gradients`. Complete sums are in `gradient`.
+  Stored sums;
+  // Sums are divided: `gradient` is memory that buckets share in turn, of values of one micro-batch, which are added to `sums`. Other
+  // buckets have complete sums: all outside of blocks, vectors, and parameters with several uses.
+  bool sums_apart = false;
+  Stored master;  // where masters are divided, the own ones; else empty. May be a view of `value`
 
   /// Where masters are divided, whether they are the own part of the copies.
   bool master_is_copy() const { return !codes && !has_scales(values) && code_type(values) == code_type(copies); }

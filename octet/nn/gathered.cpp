@@ -9,12 +9,12 @@ namespace {
 Shape shape_of_all(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
 
 // Values are gathered, then encoded.
-Gather gather_values(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, Region region,
+Gather gather_values(Stream& stream, const LinearSite& layer, Partition& p, const OperandRequest& own, Region region,
                      const scaling::Pass& pass) {
   OperandRequest all = own;
   // One member's scratch operands are of its own rows: their products come before these change.
-  if (p.divides() || region.lifetime != Lifetime::scratch)
-    all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
+  if (region.lifetime == Lifetime::scratch) all.values = p.all_rows(stream, own.values, Category::activations);
+  else all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
   const ops::Sink sink = layer.operand(stream, all, pass);
   return {sink, [&p, own = own.values, all = all.values, sink](Stream& queue) {
             ops::Sink operands = sink;
@@ -65,7 +65,7 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
   return out;
 }
 
-Gather gather_operands(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
+Gather gather_operands(Stream& stream, const LinearSite& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.spec(own.tensor, pass);
   if (p.divides() && gathers_codes(spec, shape_of_all(p, own.values)))
     return gather_codes(

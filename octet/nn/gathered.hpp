@@ -21,11 +21,11 @@ struct Gather {
 /// Of the own rows own.values [T/n, C], which the work reads: the operands of all rows [T, C], with the bits that one member makes. A scale
 /// that follows from the data is that of the maximum over members. Filled operands do not read the own rows of a gradient whose product is
 /// deferred: they may be updated in place. A layer that several members divide has no bias, which would read the values of dy.
-Gather gather_operands(Stream&, const Linear&, Partition&, const OperandRequest& own, const scaling::Pass&);
+Gather gather_operands(Stream&, const LinearSite&, Partition&, const OperandRequest& own, const scaling::Pass&);
 
 /// The same of own.tokens rows that produce(sink) makes at once. One member's are its operands already.
 template <class Produce>
-Gather gather_produced(Stream& stream, const Linear& layer, Partition& p, OperandRequest own, const scaling::Pass& pass,
+Gather gather_produced(Stream& stream, const LinearSite& layer, Partition& p, OperandRequest own, const scaling::Pass& pass,
                        const Produce& produce) {
   if (!p.divides()) {
     Gather all{layer.operand(stream, own, pass), [](Stream&) {}};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "octet/ops/columns/columns.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 
 namespace octet::nn {
@@ -28,15 +27,12 @@ LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std:
                            scaling::Site site, Partition& p)
     : partition_(p), vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
 
-// Of all columns of the logits [T, V / members]: f32 [members T, 3].
+// Of all columns of the logits [T, V / members]: f32 [members T, 3]; of one member empty.
 Tensor LanguageHead::statistics_of_all(Stream& stream, const Tensor& logits, const Tensor& targets) const {
-  const std::int64_t n = logits.shape[0];
-  const Tensor all = stream.empty({partition_.members() * n, 3}, DType::f32);
-  const Tensor own = all.rows(partition_.member() * n, n);
-  ops::logit_statistics(stream,
-                        {.logits = logits, .targets = targets, .vocabulary = own_tokens(), .first = first_token(), .statistics = own});
-  partition_.gather(stream, own, all);
-  return all;
+  return partition_.table_of_all(stream, {logits.shape[0], 3}, [&](const Tensor& own) {
+    ops::logit_statistics(stream,
+                          {.logits = logits, .targets = targets, .vocabulary = own_tokens(), .first = first_token(), .statistics = own});
+  });
 }
 
 void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
@@ -61,7 +57,6 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
     Linear::Saved saved;
     const QTensor operands = quantized(stream, linear_, {.cols = train, .values = x.rows(begin, n)}, chunk_pass).codes;
     linear_.forward(stream, operands, logits, chunk_pass, train ? &saved : nullptr);
-    const bool divides = partition_.divides();
     ops::cross_entropy(stream, {.logits = logits,
                                 .targets = targets.rows(begin, n),
                                 .vocabulary = own_tokens(),
@@ -72,7 +67,7 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
                                 .loss_scale = factor.loss_scale,
                                 .gradient = train,
                                 .first = first_token(),
-                                .parts = divides ? statistics_of_all(stream, logits, targets.rows(begin, n)) : Tensor{}});
+                                .parts = statistics_of_all(stream, logits, targets.rows(begin, n))});
     if (train)
       linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = logits}, chunk_pass, partition_), saved,
                        dx.rows(begin, n));
@@ -83,13 +78,9 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
   const Scope scope(stream);
   const QTensor operands = quantized(stream, linear_, {.cols = false, .values = x}, pass).codes;
-  if (!partition_.divides()) return linear_.forward(stream, operands, logits, pass, nullptr);
-  const std::int64_t rows = x.shape[0], columns = linear_.out();
-  const Tensor own = stream.empty({rows, columns}, logits.dtype), all = stream.empty({partition_.members() * rows, columns}, logits.dtype);
+  const Tensor own = partition_.own_columns(stream, logits);
   linear_.forward(stream, operands, own, pass, nullptr);
-  partition_.gather(stream, own, all);
-  for (int m = 0; m < partition_.members(); ++m)
-    ops::copy_columns(stream, {.from = all.rows(m * rows, rows), .to = logits, .to_column = m * columns, .columns = columns});
+  partition_.gather_columns(stream, own, logits);
 }
 
 }  // namespace octet::nn

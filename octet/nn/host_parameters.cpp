@@ -4,16 +4,15 @@
 
 namespace octet::nn {
 
-HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights* masters, Partition& partition, bool collect)
+HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights& masters, Partition& partition, bool collect)
     : stream_(stream),
       parameters_(parameters),
       device_(parameters.values()),
       copies_(device_.size()),
       partition_(partition),
       list_(parameters.list()) {
-  if (parameters.share().masters) {
-    for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].resize(std::size_t(parameters.list()[i]->shape.count()), 0.0f);
-    if (masters != nullptr) copy_divided(*masters);
+  if (parameters.share().divides(Divided::masters)) {
+    copy_divided(masters);
   } else {
     for (std::size_t i = 0; i < device_.size(); ++i) copy_values(i);
   }

@@ -11,10 +11,10 @@ namespace octet::nn {
 /// commit() brings back, rounded to nearest.
 class HostParameters {
  public:
-  /// `masters`: where they are divided, to collect them; null: copies of divided ones are 0, to be written.
+  /// `masters`: where they are divided, to collect them.
   /// `partition`: whose member has these parameters; where it divides them, list() shows whole ones, which all members collect, or, without
   /// `collect`, which are 0, to be written.
-  HostParameters(Stream&, Parameters&, MasterWeights* masters = nullptr, Partition& = whole_partition(), bool collect = true);
+  HostParameters(Stream&, Parameters&, MasterWeights& masters, Partition& = whole_partition(), bool collect = true);
   ~HostParameters();
   HostParameters(const HostParameters&) = delete;
   HostParameters& operator=(const HostParameters&) = delete;

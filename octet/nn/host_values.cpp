@@ -5,6 +5,7 @@
 
 #include "octet/ops/stored/stored.hpp"
 #include "octet/tensor/parameter.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::nn {
 namespace {
@@ -13,11 +14,7 @@ namespace {
 Tensor tensor_of(const float* host, const Shape& shape) { return {const_cast<float*>(host), shape, DType::f32}; }
 
 // Memory of a stream on the CPU for another variable of this shape and storage.
-Stored alike(Stream& host, const Stored& s) {
-  Stored out{.codes = host.empty(s.shape(), s.codes.dtype), .storage = s.storage};
-  if (s.scales) out.scales = host.empty(s.scales.shape, s.scales.dtype);
-  return out;
-}
+Stored alike(Stream& host, const Stored& s) { return empty_stored(host, s.shape(), s.storage); }
 
 }  // namespace
 
@@ -36,10 +33,10 @@ void set_values(Stream& stream, const StoredSlice& slice, const float* whole, Ti
   if (stream.device() == Device::null) return;
   if (slice.is_whole() || !scales_tensor(to.storage)) return set_values(stream, to, whole + slice.first, tiny);
   Stream host(Device::cpu);
-  const std::int64_t n = slice.whole.count();
-  const Stored all{.codes = host.empty({n}, to.codes.dtype), .scales = host.empty({2}, DType::f32), .storage = to.storage};
+  const Stored all = empty_stored(host, {slice.whole.count()}, to.storage);
   set_values(host, all, whole, tiny);
-  upload(stream, all.codes.rows(slice.first, to.count()).data, to.codes), upload(stream, all.scales.data, to.scales);
+  const Stored own = all.part(slice.first, to.count());
+  upload(stream, own.codes.data, to.codes), upload(stream, own.scales.data, to.scales);
 }
 
 void get_values(Stream& stream, const Stored& from, float* host) {

@@ -12,4 +12,10 @@ class MasterWeights {
   virtual void get_values(Stream&, const Bucket&, float* host) = 0;
 };
 
+/// Of parameters that are only written: 0.
+class UnreadMasters final : public MasterWeights {
+ public:
+  void get_values(Stream&, const Bucket&, float*) override {}
+};
+
 }  // namespace octet::nn

@@ -15,7 +15,6 @@ namespace {
 
 // The own rows of each of the inputs, such as gate and up.
 Cut cut_of_inputs(const Partition& p, int inputs, std::int64_t hidden, std::int64_t columns) {
-  if (!p.divides()) return {};
   const Part own = own_part(p, hidden);
   const std::int64_t n = own.count * columns;
   Cut out{.whole = columns > 1 ? Shape{inputs * hidden, columns} : Shape{inputs * hidden}};
@@ -49,7 +48,8 @@ Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precisio
 }
 
 template <class Activation>
-void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
+void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass& pass,
+                              Saved* saved) {
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
   const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), h_.region(pass, saved != nullptr), Category::activations);
@@ -73,7 +73,8 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
 }
 
 template <class Activation>
-void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const scaling::Pass& pass) {
+void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const BlockContext&, const Saved& saved, const Tensor& dx,
+                               const scaling::Pass& pass) {
   const Scope scope(stream);
   const std::int64_t tokens = dy.shape[0] * partition_.members();
   const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/block_context.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/saved_activation.hpp"
 
@@ -39,11 +40,11 @@ class Mlp {
   /// A member of the partition has its own columns of h. It outlives this.
   Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
   /// The layer that reads x.
-  const Linear& first() const { return in_; }
+  const LinearSite& first() const { return in_; }
   /// y: [T, D], of the own columns alone; empty when only backward's operands are wanted.
-  void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved*);
+  void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
   /// dy, dx: [T / members, D], the own rows.
-  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const scaling::Pass&);
+  void backward(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
 
  private:

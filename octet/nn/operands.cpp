@@ -26,7 +26,7 @@ void encode_divided(Stream& stream, Partition& p, const ops::Sink& sink) {
   ops::quantize(stream, sink.plain, known);
 }
 
-ops::Sink quantized(Stream& stream, const Linear& layer, const OperandRequest& request, const scaling::Pass& pass, Partition& p) {
+ops::Sink quantized(Stream& stream, const LinearSite& layer, const OperandRequest& request, const scaling::Pass& pass, Partition& p) {
   const ops::Sink sink = layer.operand(stream, request, pass);
   encode_divided(stream, p, sink);
   return sink;

@@ -5,9 +5,9 @@
 
 namespace octet::nn {
 
-// The sinks of Linear::operand() are filled here. Where each member of a partition has other columns of the tensor, such as the output of
-// its own heads, a scale per tensor that follows from the data is that of the maximum over members. So codes and scales are those columns
-// of the ones that one member makes. Other scales are those of the own columns.
+// The sinks of LinearSite::operand() are filled here. Where each member of a partition has other columns of the tensor, such as the output
+// of its own heads, a scale per tensor that follows from the data is that of the maximum over members. So codes and scales are those
+// columns of the ones that one member makes. Other scales are those of the own columns.
 
 /// Encodes sink.plain, which is there, into the sink's codes.
 void encode_divided(Stream&, Partition&, const ops::Sink&);
@@ -23,6 +23,6 @@ void fill_divided(Stream& stream, Partition& p, ops::Sink& sink, const Fill& fil
 
 /// The operands of request.values. Where the layer is not quantized, they are views of these values, which must live as long:
 /// OperandRequest::region(). With a partition, the values are the own columns.
-ops::Sink quantized(Stream&, const Linear&, const OperandRequest&, const scaling::Pass&, Partition& = whole_partition());
+ops::Sink quantized(Stream&, const LinearSite&, const OperandRequest&, const scaling::Pass&, Partition& = whole_partition());
 
 }  // namespace octet::nn

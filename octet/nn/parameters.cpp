@@ -8,6 +8,7 @@
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/normal/normal.hpp"
 #include "octet/ops/quantize/slice.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::nn {
 namespace {
@@ -21,9 +22,7 @@ Tensor allocate(Stream& stream, std::span<Bucket* const> buckets, Storage storag
   Stored all{.codes = stream.zeros({count}, code_type(storage), Lifetime::run, category), .storage = storage};
   if (scales_blocks(storage)) all.scales = stream.zeros(scales_shape(storage, count), scales_type(storage), Lifetime::run, category);
   for (Bucket* b : buckets) {
-    Stored& variable = variable_of(*b);
-    variable = {.codes = all.codes.rows(begin, b->count), .storage = storage};
-    if (all.scales) variable.scales = all.scales.rows(begin / storage_block, b->count / storage_block);
+    variable_of(*b) = all.part(begin, b->count);
     begin += b->count;
   }
   return all.codes;
@@ -59,15 +58,13 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 // Of a block's matrix with one use, whose codes can be made of slices.
 void Parameters::Collect::weight(Weight& w) {
   const auto at = std::find(list.begin(), list.end(), &w.parameter());
-  if (!parts || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
+  if (!codes || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
   if (ops::can_quantize_slices(w.spec(scaling::recomputing), (*at)->shape)) places[std::size_t(at - list.begin())].coded = &w;
 }
 
-void Parameters::bind(Stream& stream, bool gradients, bool codes) {
+void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  for (Bucket& b : buckets_)
-    if (!codes || !share_.masters) b.coded.clear();
-  for (Bucket& b : buckets_) b.in_turn = share_.weights && b.block >= 0;
+  for (Bucket& b : buckets_) b.in_turn = share_.divides(Divided::weights) && b.block >= 0;
   bind_copies_in_turn(stream);
   bind_whole_copies(stream);
   for (Bucket& b : buckets_) {
@@ -81,16 +78,18 @@ void Parameters::bind(Stream& stream, bool gradients, bool codes) {
 }
 
 void Parameters::bind_whole_copies(Stream& stream) {
-  for (Bucket& b : buckets_)
-    if (!b.coded.empty() && !b.in_turn) b.codes = stream.zeros({b.count}, DType::u8, Lifetime::run, Category::weights);
-  const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
+  for (Bucket* b : those_of(&Bucket::in_turn, false))
+    if (!b->coded.empty()) b->codes = stream.zeros({b->count}, DType::u8, Lifetime::run, Category::weights);
+  const auto read = share_.divides(Divided::masters) ? &Bucket::copies : &Bucket::values;
   for (const Storage s : storages_of(buckets_, read)) {
     std::vector<Bucket*> whole = those_of(read, s);
     std::erase_if(whole, [](const Bucket* b) { return b->in_turn || b->codes; });
     allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
   }
-  for (Bucket& b : divided_buckets())
-    if (const std::int64_t n = b.count / share_.parts; !b.in_turn) b.copies_part = b.all_copies().rows(share_.part * n, n);
+  for (Bucket* b : those_of(&Bucket::in_turn, false)) {
+    const Part own = share_.own_masters(b->count);
+    b->copies_part = b->all_copies().rows(own.first, own.count);
+  }
 }
 
 // One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
@@ -98,24 +97,22 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
   const auto zeros = [&](std::int64_t n, DType d) { return stream.zeros({n}, d, Lifetime::run, Category::weights); };
   const auto type_of = [](const Bucket& b) { return b.coded.empty() ? code_type(b.copies) : DType::u8; };
   std::vector<std::int64_t> bytes;  // of a block
-  for (Bucket& b : buckets_) {
-    if (!b.in_turn) continue;
-    b.copies_part = zeros(b.count / share_.parts, type_of(b));
-    bytes.resize(std::max(bytes.size(), std::size_t(b.block) + 1));
-    bytes[std::size_t(b.block)] += b.count * std::int64_t(size_of(type_of(b)));
+  for (Bucket* b : those_of(&Bucket::in_turn, true)) {
+    b->copies_part = zeros(share_.own_masters(b->count).count, type_of(*b));
+    bytes.resize(std::max(bytes.size(), std::size_t(b->block) + 1));
+    bytes[std::size_t(b->block)] += b->count * std::int64_t(size_of(type_of(*b)));
   }
   if (bytes.empty()) return;
   std::int64_t most[2] = {0, 0};
   for (std::size_t i = 0; i < bytes.size(); ++i) most[i % 2] = std::max(most[i % 2], bytes[i]);
   const Tensor memory[2] = {zeros(most[0], DType::u8), zeros(most[1], DType::u8)};
   std::vector<std::int64_t> used(bytes.size(), 0);
-  for (Bucket& b : buckets_) {
-    if (!b.in_turn) continue;
-    std::int64_t& at = used[std::size_t(b.block)];
-    const Tensor copies{memory[b.block % 2].u8() + at, {b.count}, type_of(b)};
+  for (Bucket* b : those_of(&Bucket::in_turn, true)) {
+    std::int64_t& at = used[std::size_t(b->block)];
+    const Tensor copies{memory[b->block % 2].u8() + at, {b->count}, type_of(*b)};
     at += std::int64_t(copies.bytes());
-    if (b.coded.empty()) b.value = {.codes = copies, .storage = b.copies};
-    else b.codes = copies;
+    if (b->coded.empty()) b->value = {.codes = copies, .storage = b->copies};
+    else b->codes = copies;
   }
 }
 
@@ -130,11 +127,11 @@ void Parameters::bind_codes(Bucket& b) {
   }
 }
 
-std::span<Bucket> Parameters::divided_buckets() { return {buckets_.data(), share_.masters ? buckets_.size() : 0}; }
+std::span<Bucket> Parameters::divided_buckets() { return {buckets_.data(), share_.divides(Divided::masters) ? buckets_.size() : 0}; }
 
 void Parameters::bind_masters(Stream& stream) {
   for (Bucket& b : divided_buckets()) {
-    const std::int64_t n = b.count / share_.parts;
+    const std::int64_t n = share_.own_masters(b.count).count;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
     if (b.master_is_copy()) b.master = {.codes = b.copies_part, .storage = b.values};
     else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
@@ -158,16 +155,9 @@ std::vector<Tensor> Parameters::master_scalars() const {
 }
 
 void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  const bool has_copy = share_.masters && list_[i]->value;
-  if (has_copy && !share_.weights) nn::set_values(stream, list_[i]->value, host);
+  const bool has_copy = share_.divides(Divided::masters) && list_[i]->value;
+  if (has_copy && !share_.divides(Divided::weights)) nn::set_values(stream, list_[i]->value, host);
   nn::set_values(stream, slices_[i], host);
-}
-
-std::vector<Bucket*> Parameters::those_of(Storage Bucket::*storage, Storage s) {
-  std::vector<Bucket*> out;
-  for (Bucket& b : buckets_)
-    if (b.*storage == s) out.push_back(&b);
-  return out;
 }
 
 void Parameters::make_draws(Stream& stream) {
@@ -178,16 +168,21 @@ void Parameters::bind_gradients(Stream& stream) {
   bind_shared_gradients(stream);
   for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
     std::vector<Bucket*> whole = those_of(&Bucket::gradients, s);
-    std::erase_if(whole, [](const Bucket* b) { return bool(b->gradient_part); });
+    std::erase_if(whole, [](const Bucket* b) { return b->sums_apart; });
     const Tensor buffer = allocate(stream, whole, s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
     if (is_fp8(buffer.dtype)) make_draws(stream);
     else gradient_buffers_.push_back(buffer);
+  }
+  for (Bucket* b : those_of(&Bucket::sums_apart, true))
+    for (Parameter* p : b->parameters) p->gradient.share_storage();
+  for (Bucket* b : those_of(&Bucket::sums_apart, false)) {
+    const Part own = share_.own_masters(b->count);
+    b->sums = b->gradient.part(own.first, own.count);
   }
   for (Bucket& b : buckets_)
     for (std::size_t i = 0; i < b.parameters.size(); ++i) {
       Parameter& p = *b.parameters[i];
       p.gradient.bind(bound(stream, b, i, b.gradient, Category::gradients), draws_);
-      if (b.gradient_part) p.gradient.share_storage();
       p.gradient.begin(first_contents(stream, p));
     }
 }
@@ -199,18 +194,17 @@ void Parameters::bind_shared_gradients(Stream& stream) {
   int turn = 0;
   for (Bucket& b : buckets_) {
     const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
-    if (!share_.gradients || !once || b.block < 0) continue;
-    check(!scales_tensor(b.gradients), "gradients in {} cannot be divided: they have one scale per tensor", b.gradients);
+    b.sums_apart = share_.divides(Divided::gradients) && once && b.block >= 0;
+  }
+  for (Bucket* b : those_of(&Bucket::sums_apart, true)) {
+    check(!scales_tensor(b->gradients), "gradients in {} cannot be divided: they have one scale per tensor", b->gradients);
     const Storage values =
-        has_scales(b.gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b.gradients;
-    b.gradient.storage = values;
-    bytes[turn] = std::max(bytes[turn], b.count * std::int64_t(size_of(code_type(values))));
-    shared[turn].push_back(&b), turn = 1 - turn;
-    const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::gradients); };
-    const std::int64_t part = b.count / share_.parts;
-    b.gradient_part = {.codes = zeros({part}, code_type(b.gradients)), .storage = b.gradients};
-    if (has_scales(b.gradients))
-      b.gradient_part.scales = zeros(scales_shape(b.gradients, part), scales_type(b.gradients)), make_draws(stream);
+        has_scales(b->gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b->gradients;
+    b->gradient.storage = values;
+    bytes[turn] = std::max(bytes[turn], b->count * std::int64_t(size_of(code_type(values))));
+    shared[turn].push_back(b), turn = 1 - turn;
+    b->sums = zero_stored(stream, {share_.own_masters(b->count).count}, b->gradients, Lifetime::run, Category::gradients);
+    if (has_scales(b->gradients)) make_draws(stream);
   }
   for (int slot = 0; slot < 2 && !shared[0].empty(); ++slot) {
     const Tensor memory = stream.zeros({bytes[slot]}, DType::u8, Lifetime::run, Category::gradients);

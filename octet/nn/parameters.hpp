@@ -16,10 +16,10 @@ class Parameters {
   /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
   template <class Model>
   Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Share& share = {}) : share_(share) {
-    Collect collect(list_, share.parts > 1);
+    Collect collect(list_, storage.codes && share.divides(Divided::masters));
     model.visit(collect);
     buckets_ = make_buckets(list_, collect.places, storage, share.parts);
-    bind(stream, gradients, storage.codes);
+    bind(stream, gradients);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
@@ -58,14 +58,14 @@ class Parameters {
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
     std::vector<Place> places;
-    bool parts;  // buckets are cut into parts: weights are asked for their codes
+    bool codes;  // weights are asked whether their codes can be made of parts
     int now = -1;
-    Collect(std::vector<Parameter*>& list, bool parts) : list(list), parts(parts) {}
+    Collect(std::vector<Parameter*>& list, bool codes) : list(list), codes(codes) {}
     void block(int number) override { now = number; }
     void parameter(Parameter& p) override { list.push_back(&p), places.push_back({now}); }
     void weight(Weight&) override;
   };
-  void bind(Stream&, bool gradients, bool codes);
+  void bind(Stream&, bool gradients);
   void bind_whole_copies(Stream&);
   void bind_copies_in_turn(Stream&);
   void bind_codes(Bucket&);
@@ -76,7 +76,13 @@ class Parameters {
   void make_draws(Stream&);
   /// Those whose masters are divided: all or none.
   std::span<Bucket> divided_buckets();
-  std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
+  template <class T>
+  std::vector<Bucket*> those_of(T Bucket::*field, T wanted) {
+    std::vector<Bucket*> out;
+    for (Bucket& b : buckets_)
+      if (b.*field == wanted) out.push_back(&b);
+    return out;
+  }
 
   std::vector<Parameter*> list_;
   Share share_;

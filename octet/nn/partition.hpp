@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "octet/nn/part.hpp"
 #include "octet/nn/row_exchange.hpp"
 #include "octet/tensor/cut.hpp"
 #include "octet/tensor/side_work.hpp"
@@ -21,6 +23,12 @@ class Partition : public RowExchange {
  public:
   /// RowExchange::reduce_exactly(), but sums may be rounded on their way.
   virtual void reduce(Stream&, const Tensor& partial, const Tensor& own) = 0;
+  /// Memory for the own columns of all [T, C], of equal numbers; of one member, `all` itself.
+  virtual Tensor own_columns(Stream&, const Tensor& all) const;
+  /// all = the own columns of every member beside each other. Workspace: as much.
+  virtual void gather_columns(Stream&, const Tensor& own, const Tensor& all);
+  /// f32 [members T, C] in scratch, the rows that fill(own [T, C]) writes on every member. Empty of one member, whose op needs no table.
+  virtual Tensor table_of_all(Stream&, const Shape& own, const std::function<void(const Tensor&)>& fill);
   /// x = the maximum over members; f32.
   virtual void max(Stream&, const Tensor& x) = 0;
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
@@ -30,8 +38,9 @@ class Partition : public RowExchange {
 
   /// Where exchanges run beside products that do not need them.
   SideWork& beside() { return *beside_; }
-  /// Outlives this; null: exchanges run in their stream.
-  void set_beside(SideWork* s) { beside_ = s != nullptr ? s : &in_stream_; }
+  /// Outlives this, or its use here.
+  void set_beside(SideWork& s) { beside_ = &s; }
+  void run_in_stream() { beside_ = &in_stream_; }
 
  protected:
   using RowExchange::RowExchange;
@@ -41,15 +50,14 @@ class Partition : public RowExchange {
   SideWork* beside_ = &in_stream_;
 };
 
-/// The part of a member among n: of `all` things in equal numbers, [first, first + count).
-struct Part {
-  std::int64_t first = 0, count = 0;
-};
-
 /// One member, which has everything: nothing is exchanged, and rows that it gathers or reduces are its own.
 class WholePartition final : public Partition {
  public:
   WholePartition() : Partition(0, 1) {}
+  Tensor all_rows(Stream&, const Tensor& own, Category) const override { return own; }
+  Tensor own_columns(Stream&, const Tensor& all) const override { return all; }
+  void gather_columns(Stream&, const Tensor&, const Tensor&) override {}
+  Tensor table_of_all(Stream&, const Shape&, const std::function<void(const Tensor&)>&) override { return {}; }
   void gather(Stream& stream, const Tensor& own, const Tensor& all) override { keep(stream, own, all); }
   void reduce(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
   void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
@@ -69,7 +77,7 @@ Part own_part(const Partition&, std::int64_t all);
 /// The values of a part from all of them; an empty cut: all.
 std::vector<float> part_of(const Cut&, std::span<const float> whole);
 
-/// Cuts of the parameters whose whole matrix is [rows, columns]; empty cuts for one member.
+/// Cuts of the parameters whose whole matrix is [rows, columns].
 Cut own_rows(const Partition&, const Shape& whole);
 Cut own_columns(const Partition&, const Shape& whole);
 /// Of a vector that every member has.

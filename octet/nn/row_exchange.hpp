@@ -13,8 +13,9 @@ class RowExchange {
   bool divides() const { return members_ > 1; }
 
   /// Scratch for all [T, C], of members that have as many rows as `own` each; of one member, `own` itself.
-  Tensor all_rows(Stream& stream, const Tensor& own) const {
-    return divides() ? stream.empty({own.shape[0] * members_, own.shape[1]}, own.dtype) : own;
+  Tensor all_rows(Stream& stream, const Tensor& own) const { return all_rows(stream, own, Category::temporaries); }
+  virtual Tensor all_rows(Stream& stream, const Tensor& own, Category category) const {
+    return stream.empty({own.shape[0] * members_, own.shape[1]}, own.dtype, Lifetime::scratch, category);
   }
   /// all [T, C] = the own rows [T/n, C] of every member, in their order. Any dtype.
   virtual void gather(Stream&, const Tensor& own, const Tensor& all) = 0;

@@ -4,11 +4,11 @@
 
 namespace octet::nn {
 
-class Linear;
+class LinearSite;
 class Weight;
 
-/// Shown every parameter, every weight that GEMMs read and every linear layer of a model once, in a fixed order. The only list of a model's
-/// state: allocation, optimizer, checkpoint, sharding, counts and reports are all visitors.
+/// Shown every parameter, every weight that GEMMs read and every linear layer, or stack of them, of a model once, in a fixed order. The
+/// only list of a model's state: allocation, optimizer, checkpoint, sharding, counts and reports are all visitors.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -16,7 +16,7 @@ class Visitor {
   virtual void block(int) {}
   virtual void parameter(Parameter&) {}
   virtual void weight(Weight&) {}
-  virtual void linear(Linear&) {}
+  virtual void linear(LinearSite&) {}
 };
 
 }  // namespace octet::nn

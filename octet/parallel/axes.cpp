@@ -8,7 +8,7 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, TensorWire wire) : all
 }
 
 void Axes::make_groups(const RanksConfig& c) {
-  const std::int64_t model = c.tensor * c.pipeline, product = c.of_sequence();
+  const std::int64_t model = c.tensor * c.pipeline, product = c.beside_data();
   if (product == 1) return;
   if (all_->size() % product != 0)
     throw ConfigError(format("{}: {} ranks were started, which is not a multiple of {}; start {}", c.axes_text(), all_->size(), product,

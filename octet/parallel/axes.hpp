@@ -17,7 +17,7 @@ namespace octet::parallel {
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
-  /// of RanksConfig::of_sequence().
+  /// of RanksConfig::beside_data().
   Axes(comm::Communicator* all, const RanksConfig&, TensorWire = TensorWire::activations);
 
   comm::Communicator& all() { return *all_; }

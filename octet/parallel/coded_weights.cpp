@@ -6,7 +6,7 @@ namespace octet::parallel {
 
 CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i, const nn::Share& share) {
   const ParameterSlice s = nn::slice_of(b, i, share);
-  const std::int64_t n = s.value.count(), begin = share.part * (b.count / share.parts), at = b.first[i] + s.first - begin;
+  const std::int64_t n = s.value.count(), at = b.first[i] + s.first - share.own_masters(b.count).first;
   const Tensor bytes = b.copies_part.rows(n > 0 ? at : 0, n);
   return {b.coded[i], {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}};
 }

@@ -13,7 +13,7 @@ namespace octet::parallel {
 class CopiedGradients {
  public:
   /// All ranks make it at the same time. The group outlives this. Throws ContractError for shared heads whose gradients have scales; where
-  /// sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
+  /// sums are divided (nn::Divided::gradients), these are values of one micro-batch, which have none.
   CopiedGradients(comm::Communicator& group, const nn::Parameters&);
 
   /// g = sum over the ranks that have a copy, of all such values of a bucket; or of all buckets.

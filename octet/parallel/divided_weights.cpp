@@ -49,7 +49,7 @@ void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
 void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.all_gather(stream, b.copies_part, b.all_copies()); }
 
 void DividedWeights::open(Stream& stream, int block, Needed needed) {
-  if (!parameters_.share().weights) return;
+  if (!parameters_.share().divides(nn::Divided::weights)) return;
   if (gathered_ != needed) gathers_.forget();
   gathered_ = needed;
   gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) {
@@ -60,7 +60,7 @@ void DividedWeights::open(Stream& stream, int block, Needed needed) {
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.
 void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
-  const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
+  const auto [begin, part] = parameters_.share().own_masters(b.count);
   const Stored own{.codes = b.copies_part, .storage = b.copies};
   Stored master = b.master;
   if (master.storage == Storage::bf16_nearest) master.storage = Storage::bf16;  // whose codes mean the same
@@ -77,7 +77,7 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
 }
 
 std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& b) const {
-  const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
+  const auto [begin, part] = parameters_.share().own_masters(b.count);
   std::vector<float> out(std::size_t(part), 0.0f);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     const ParameterSlice slice = nn::slice_of(b, i, parameters_.share());

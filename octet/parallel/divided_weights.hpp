@@ -30,7 +30,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void get_values(Stream&, const nn::Bucket&, float* host) override;
 
  private:
-  bool divides() const { return parameters_.share().masters; }
+  bool divides() const { return parameters_.share().divides(nn::Divided::masters); }
   void copy_own_part(Stream&, const nn::Bucket&);
   void gather(Stream&, const nn::Bucket&);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;

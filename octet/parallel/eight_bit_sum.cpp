@@ -3,19 +3,13 @@
 #include <algorithm>
 
 #include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::parallel {
 namespace {
 
 // Codes for n values, a multiple of 128.
-Stored coded(Stream& stream, std::int64_t n) {
-  return {.codes = stream.empty({n}, DType::e4m3, Lifetime::scratch, Category::workspace),
-          .scales = stream.empty({n / storage_block}, DType::e8m0, Lifetime::scratch, Category::workspace),
-          .storage = Storage::e4m3};
-}
-Stored flat(const Stored& x) { return {.codes = x.codes.reshaped({x.count()}), .scales = x.scales, .storage = x.storage}; }
-
-void convert(Stream& stream, const Stored& from, const Stored& to) { ops::stored_sum(stream, {.parts = from, .sum = to}); }
+Stored coded(Stream& stream, std::int64_t n) { return empty_stored(stream, {n}, Storage::e4m3, Lifetime::scratch, Category::workspace); }
 void copy_codes(Stream& stream, const Stored& from, const Stored& to) {
   copy(stream, from.codes, to.codes), copy(stream, from.scales, to.scales);
 }
@@ -30,12 +24,6 @@ bool are_neighbours(std::span<const Stored> parts) {
 }
 
 }  // namespace
-
-Stored part_of(const Stored& x, std::int64_t begin, std::int64_t n) {
-  Stored out{.codes = x.codes.rows(begin, n), .storage = x.storage};
-  if (x.scales) out.scales = x.scales.rows(begin / storage_block, ceil_div(n, storage_block));
-  return out;
-}
 
 void sum_of_parts(Stream& stream, std::span<const Stored> parts, const Stored& sum, bool adds) {
   if (!are_neighbours(parts)) return ops::stored_sum(stream, {.parts = parts[0], .sum = sum, .more = parts.subspan(1), .adds = adds});
@@ -64,43 +52,43 @@ void EightBitSum::sum_parts(Stream& stream, const Stored& codes, const Stored& t
       parts[r] = {.codes = arrived[r],
                   .scales = scales.rows(std::int64_t(r) * groups + begin / storage_block, n / storage_block),
                   .storage = Storage::e4m3};
-    sum_of_parts(stream, parts, part_of(to, begin, n), adds);
+    sum_of_parts(stream, parts, to.part(begin, n), adds);
   });
 }
 
 // The own share becomes that of the sums, which then goes to all ranks.
 void EightBitSum::all_reduce_codes(Stream& stream, const Stored& codes) {
   const std::int64_t share = codes.count() / ranks_.size();
-  const Stored own = part_of(codes, ranks_.rank() * share, share);
+  const Stored own = codes.part(ranks_.rank() * share, share);
   sum_parts(stream, codes, own);
   ranks_.together(stream, [&] { ranks_.all_gather(stream, own.codes, codes.codes), ranks_.all_gather(stream, own.scales, codes.scales); });
 }
 
 void EightBitSum::all_reduce(Stream& stream, const Tensor& x) {
-  const Stored values = Stored::plain(x.reshaped({x.count()}));
+  const Stored values = flat(Stored::plain(x));
   const std::int64_t most = chunk_of(x.count());
   const Scope scope(stream);
   const Stored codes = coded(stream, most);
   for (std::int64_t begin = 0; begin == 0 || begin < x.count(); begin += most) {
     const std::int64_t n = std::min(most, x.count() - begin);
-    const Stored padded = part_of(codes, 0, round_up(n, storage_block * ranks_.size())), used = part_of(padded, 0, n);
+    const Stored padded = codes.part(0, round_up(n, storage_block * ranks_.size())), used = padded.part(0, n);
     if (n < padded.count()) clear(stream, padded.codes), clear(stream, padded.scales);
-    convert(stream, part_of(values, begin, n), used);
-    decode_sums(stream, padded, part_of(values, begin, n));
+    ops::convert_stored(stream, values.part(begin, n), used);
+    decode_sums(stream, padded, values.part(begin, n));
   }
 }
 
 // values = the sums of all ranks' codes. Those of other owners are decoded where they arrive.
 void EightBitSum::decode_sums(Stream& stream, const Stored& codes, const Stored& values) {
   const std::int64_t share = codes.count() / ranks_.size(), n = values.count();
-  const Stored own = part_of(codes, ranks_.rank() * share, share);
+  const Stored own = codes.part(ranks_.rank() * share, share);
   sum_parts(stream, codes, own);
   ranks_.all_gather(stream, own.scales, codes.scales);
   const auto decode = [&](std::int64_t first, const Tensor& arrived) {
     const std::int64_t count = std::clamp<std::int64_t>(n - first, 0, arrived.count());
     if (count == 0) return;
-    const Stored sums{.codes = arrived, .scales = part_of(codes, first, arrived.count()).scales, .storage = Storage::e4m3};
-    convert(stream, part_of(sums, 0, count), part_of(values, first, count));
+    const Stored sums{.codes = arrived, .scales = codes.part(first, arrived.count()).scales, .storage = Storage::e4m3};
+    ops::convert_stored(stream, sums.part(0, count), values.part(first, count));
   };
   ranks_.all_gather(stream, own.codes, [&](int rank, std::int64_t begin, const Tensor& part) { decode(rank * share + begin, part); });
   decode(ranks_.rank() * share, own.codes);
@@ -112,7 +100,7 @@ void EightBitSum::all_reduce(Stream& stream, const Stored& x) {
   const std::int64_t padded = round_up(std::max<std::int64_t>(x.count(), 1), storage_block * ranks_.size());
   if (padded == x.count()) return all_reduce_codes(stream, own);
   const Scope scope(stream);
-  const Stored codes = coded(stream, padded), used = part_of(codes, 0, x.count());
+  const Stored codes = coded(stream, padded), used = codes.part(0, x.count());
   clear(stream, codes.codes), clear(stream, codes.scales);
   copy_codes(stream, own, used);
   all_reduce_codes(stream, codes);
@@ -123,17 +111,17 @@ void EightBitSum::reduce_scatter(Stream& stream, const Tensor& from, const Store
   const std::int64_t n = to.count(), ranks = ranks_.size();
   check(from.count() == n * ranks && n % storage_block == 0, "eight_bit_sum: {} must be {} times {}, a multiple of {} values", from.shape,
         ranks, to.shape(), storage_block);
-  const Stored values = Stored::plain(from.reshaped({from.count()})), sums = flat(to);
+  const Stored values = flat(Stored::plain(from)), sums = flat(to);
   const std::int64_t most = chunk_of(from.count()) / ranks;
   const Scope scope(stream);
   const Stored codes = coded(stream, ranks * most);
   for (std::int64_t begin = 0; begin == 0 || begin < n; begin += most) {
     const std::int64_t count = std::min(most, n - begin);
-    const Stored sent = part_of(codes, 0, ranks * count);
-    if (count == n) convert(stream, values, sent);
+    const Stored sent = codes.part(0, ranks * count);
+    if (count == n) ops::convert_stored(stream, values, sent);
     else
-      for (std::int64_t r = 0; r < ranks; ++r) convert(stream, part_of(values, r * n + begin, count), part_of(sent, r * count, count));
-    sum_parts(stream, sent, part_of(sums, begin, count), adds);
+      for (std::int64_t r = 0; r < ranks; ++r) ops::convert_stored(stream, values.part(r * n + begin, count), sent.part(r * count, count));
+    sum_parts(stream, sent, sums.part(begin, count), adds);
   }
 }
 

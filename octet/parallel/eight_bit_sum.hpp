@@ -46,7 +46,4 @@ class EightBitSum {
 /// memory, and else of at most 1 + ops::StoredSum::most_more.
 void sum_of_parts(Stream&, std::span<const Stored> parts, const Stored& sum, bool adds = false);
 
-/// Values [begin, begin + n) of a flat tensor, where begin is a multiple of 128.
-Stored part_of(const Stored& x, std::int64_t begin, std::int64_t n);
-
 }  // namespace octet::parallel

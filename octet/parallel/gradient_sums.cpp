@@ -6,6 +6,7 @@
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::parallel {
 namespace {
@@ -48,69 +49,83 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 
 }  // namespace
 
+// Complete sums, or those of the own masters, of all micro-batches at once.
+class GradientSums::OfStep final : public Part {
+ public:
+  using Part::Part;
+  bool exchanges(int micro_batch, int micro_batches) const override { return micro_batch + 1 == micro_batches; }
+  void exchange(GradientSums& all, Stream& stream) override { all.sum(stream, *this); }
+  bool has_own_sums_only(bool divides) const override { return divides && !shared && !scales_tensor(bucket->gradients); }
+};
+
+// Sums apart from the values of a micro-batch, whose memory other buckets use in turn.
+class GradientSums::OfMicroBatches final : public Part {
+ public:
+  using Part::Part;
+  void begin_micro_batch() override { expect(); }
+  bool exchanges(int, int) const override { return true; }
+  void exchange(GradientSums& all, Stream& stream) override { all.sum_of_micro_batch(stream, *this); }
+  // Its memory may hold values of another bucket that are still being exchanged.
+  void hold(GradientSums& all, Stream& stream) override {
+    if (Exchange& last = all.exchanges_of_[bucket->gradient.codes.data]; last.begun) last.end.hold(stream);
+  }
+  void exchanged(GradientSums& all, Stream& queue) override {
+    Exchange& last = all.exchanges_of_[bucket->gradient.codes.data];
+    last.begun = true, last.end.set(queue);
+  }
+  bool has_own_sums_only(bool) const override { return true; }
+};
+
 GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
                            const CommConfig& config, CopiedGradients& copied)
     : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(ranks) {
   if (ranks.size() == 1) return;
   for (const nn::Bucket& b : parameters.buckets()) {
-    Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
-    if (has_shared_scale(part.wire)) {
-      std::vector<std::int64_t> values;
-      for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
-      part.shared = std::make_unique<SharedScaleSum>(stream, ranks.size(), values, room_of(part.wire, config.mu_growth));
-    }
+    const Wire wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients);
     for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
-    parts_.push_back(std::move(part));
+    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, wire));
+    else parts_.push_back(std::make_unique<OfStep>(b, wire));
+    if (!has_shared_scale(wire)) continue;
+    std::vector<std::int64_t> values;
+    for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
+    parts_.back()->shared = std::make_unique<SharedScaleSum>(stream, ranks.size(), values, room_of(wire, config.mu_growth));
   }
 }
 
 GradientSums::~GradientSums() {
-  for (const Part& part : parts_)
-    for (Parameter* p : part.bucket->parameters) p->gradient.set_listener(nullptr);
+  for (const auto& part : parts_)
+    for (Parameter* p : part->bucket->parameters) p->gradient.set_listener(nullptr);
 }
 
 void GradientSums::begin_step(int micro_batches, bool exchanges) {
   micro_batches_ = micro_batches, exchanges_ = exchanges, exchanged_ = false;
   for (auto& [memory, exchange] : exchanges_of_) exchange.begun = false;
-  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+  for (const auto& part : parts_) part->expect();
 }
 
 void GradientSums::begin_micro_batch(int micro_batch) {
   micro_batch_ = micro_batch;
-  for (Part& part : parts_)
-    if (part.bucket->gradient_part) part.pending = part.bucket->parameters.size();
+  for (const auto& part : parts_) part->begin_micro_batch();
 }
 
 void GradientSums::require_done() const {
-  for (const Part& part : parts_)
-    check(part.pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part.pending,
-          part.bucket->parameters.front()->path);
+  for (const auto& part : parts_)
+    check(part->pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part->pending,
+          part->bucket->parameters.front()->path);
 }
 
-// Its memory may hold values of another bucket that are still being exchanged.
-void GradientSums::begin(Stream& stream, const Gradient& gradient) {
-  const Part& part = parts_[part_of_.at(&gradient)];
-  const auto last = exchanges_of_.find(part.bucket->gradient.codes.data);
-  if (last != exchanges_of_.end() && last->second.begun) last->second.end.hold(stream);
-}
+void GradientSums::begin(Stream& stream, const Gradient& gradient) { parts_[part_of_.at(&gradient)]->hold(*this, stream); }
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
-  Part& part = parts_[part_of_.at(&gradient)];
-  if (!exchanges_ || (!part.bucket->gradient_part && micro_batch_ + 1 < micro_batches_)) return;
+  Part& part = *parts_[part_of_.at(&gradient)];
+  if (!exchanges_ || !part.exchanges(micro_batch_, micro_batches_)) return;
   check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0) return;
   Stream& queue = side_ ? *side_ : stream;
   follow(queue, stream);
-  exchange(queue, part), exchanged_ = true;
-  if (!part.bucket->gradient_part) return;
-  Exchange& last = exchanges_of_[part.bucket->gradient.codes.data];
-  last.begun = true, last.end.set(queue);
-}
-
-void GradientSums::exchange(Stream& stream, Part& part) {
-  copied_.sum(stream, *part.bucket);
-  if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
-  else sum(stream, part);
+  copied_.sum(queue, *part.bucket);
+  part.exchange(*this, queue);
+  part.exchanged(*this, queue), exchanged_ = true;
 }
 
 // A recorded micro-batch cannot wait for a side queue that has none of its work.
@@ -123,8 +138,7 @@ void GradientSums::join(Stream& stream) {
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
   if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
-    return divides() ? eight_bit_sum_.reduce_scatter(stream, b.gradient, own_part(b.gradient))
-                     : eight_bit_sum_.all_reduce(stream, b.gradient);
+    return divides() ? eight_bit_sum_.reduce_scatter(stream, b.gradient, b.sums) : eight_bit_sum_.all_reduce(stream, b.gradient);
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -163,12 +177,12 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
     values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
-  if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.gradient_part, micro_batch_ > 0);
+  if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.sums, micro_batch_ > 0);
   const Tensor sums = stream.empty({b.count / ranks_.size()}, DType::f32, Lifetime::scratch, Category::workspace);
   add_parts(stream, part, values, Stored::plain(sums), false);
   // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
   const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
-  ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
+  ops::accumulate(stream, {.x = sums, .sum = b.sums, .draws = parameters_.draws(), .key = key});
 }
 
 // sum = the sum over ranks of the own part, or that added to it: in FP32, rounded once where values travel as they are.
@@ -181,23 +195,15 @@ void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, c
   std::vector<Stored> parts(std::size_t(ranks_.size()));
   ranks_.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
     for (std::size_t r = 0; r < parts.size(); ++r) parts[r] = Stored::plain(arrived[r]);
-    sum_of_parts(stream, parts, part_of(sum, begin, arrived[0].count()), adds);
+    sum_of_parts(stream, parts, sum.part(begin, arrived[0].count()), adds);
   });
-}
-
-bool GradientSums::has_own_sums_only(const Part& part) const {
-  return part.bucket->gradient_part || (divides() && !part.shared && !scales_tensor(part.bucket->gradients));
 }
 
 // All sums of a bucket, in scratch.
 Stored GradientSums::gathered(Stream& stream, const nn::Bucket& b) {
-  const Stored own = b.gradient_part ? b.gradient_part : own_part(b.gradient);
-  Stored all{.codes = stream.empty({b.count}, own.codes.dtype), .storage = own.storage};
-  ranks_.all_gather(stream, own.codes, all.codes);
-  if (own.scales) {
-    all.scales = stream.empty(scales_shape(own.storage, b.count), own.scales.dtype);
-    ranks_.all_gather(stream, own.scales, all.scales);
-  }
+  const Stored all = empty_stored(stream, {b.count}, b.sums.storage);
+  ranks_.all_gather(stream, b.sums.codes, all.codes);
+  if (all.scales) ranks_.all_gather(stream, b.sums.scales, all.scales);
   ranks_.finish(stream);
   return all;
 }
@@ -205,10 +211,10 @@ Stored GradientSums::gathered(Stream& stream, const nn::Bucket& b) {
 std::vector<float> GradientSums::gathered_values(Stream& stream) {
   if (empty()) return nn::flat_values(stream, parameters_.gradients());
   std::unordered_map<const Parameter*, std::vector<float>> values;
-  for (const Part& part : parts_) {
-    const nn::Bucket& b = *part.bucket;
+  for (const auto& part : parts_) {
+    const nn::Bucket& b = *part->bucket;
     const Scope scope(stream);
-    const Stored all = has_own_sums_only(part) ? gathered(stream, b) : Stored{};
+    const Stored all = part->has_own_sums_only(divides()) ? gathered(stream, b) : Stored{};
     for (std::size_t i = 0; i < b.parameters.size(); ++i)
       values[b.parameters[i]] = nn::flat_values(stream, std::vector{all ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
   }
@@ -219,30 +225,30 @@ std::vector<float> GradientSums::gathered_values(Stream& stream) {
 
 std::vector<std::string> GradientSums::scaled_tensors() const {
   std::vector<std::string> out;
-  for (const Part& part : parts_)
-    for (std::size_t i = 0; part.shared && i < part.bucket->parameters.size(); ++i)
-      if (part.shared->scales(i)) out.push_back(part.bucket->parameters[i]->path);
+  for (const auto& part : parts_)
+    for (std::size_t i = 0; part->shared && i < part->bucket->parameters.size(); ++i)
+      if (part->shared->scales(i)) out.push_back(part->bucket->parameters[i]->path);
   return out;
 }
 
 std::vector<ScaleUse> GradientSums::scale_uses(Stream& stream) const {
   std::vector<ScaleUse> out;
-  for (const Part& part : parts_) {
-    if (!part.shared) continue;
-    const std::vector<ScaleUse> uses = part.shared->uses(stream);
+  for (const auto& part : parts_) {
+    if (!part->shared) continue;
+    const std::vector<ScaleUse> uses = part->shared->uses(stream);
     out.insert(out.end(), uses.begin(), uses.end());
   }
   return out;
 }
 
 bool GradientSums::adapts() const {
-  return std::ranges::any_of(parts_, [](const Part& part) { return part.shared && part.shared->adapts(); });
+  return std::ranges::any_of(parts_, [](const auto& part) { return part->shared && part->shared->adapts(); });
 }
 
 void GradientSums::visit_state(StateVisitor& visitor) {
-  for (Part& part : parts_) {
-    const std::string& path = part.bucket->parameters.front()->path;
-    if (part.shared && part.shared->adapts()) visitor.section(path, *part.shared);
+  for (const auto& part : parts_) {
+    const std::string& path = part->bucket->parameters.front()->path;
+    if (part->shared && part->shared->adapts()) visitor.section(path, *part->shared);
     else visitor.unused(path);
   }
 }

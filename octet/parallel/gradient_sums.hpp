@@ -16,10 +16,10 @@ namespace octet::parallel {
 ///
 ///   g = sum over ranks of g           in the format of CommConfig::gradients, the same bits on every rank
 ///
-/// Where masters are divided (nn::Share), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
+/// Where masters are divided (nn::Divided), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
 /// bytes. Formats with one scale per tensor give all sums in any case.
 ///
-/// Where sums are divided, too (nn::Share::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
+/// Where sums are divided, too (nn::Divided::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
 /// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate. Factors mu then move per micro-batch.
 ///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
@@ -60,28 +60,42 @@ class GradientSums final : public GradientListener {
   void visit_state(StateVisitor&);
 
  private:
+  /// The way of a bucket's gradients to their sums.
   struct Part {
     const nn::Bucket* bucket;
     Wire wire;
-    std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
+    std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
+
+    Part(const nn::Bucket& b, Wire w) : bucket(&b), wire(w) {}
+    virtual ~Part() = default;
+    void expect() { pending = bucket->parameters.size(); }
+    virtual void begin_micro_batch() {}
+    /// Whether values of this micro-batch are exchanged when backward has completed them.
+    virtual bool exchanges(int micro_batch, int micro_batches) const = 0;
+    virtual void exchange(GradientSums&, Stream&) = 0;
+    /// Work of the stream may write into the bucket's memory from now on; that work has been put into the queue.
+    virtual void hold(GradientSums&, Stream&) {}
+    virtual void exchanged(GradientSums&, Stream&) {}
+    /// Whether `sums` of the bucket alone are sums: of other parts, only their owners have any.
+    virtual bool has_own_sums_only(bool divides) const = 0;
   };
+  class OfStep;
+  class OfMicroBatches;
   void begin(Stream&, const Gradient&) override;
   void complete(Stream&, const Gradient&) override;
-  void exchange(Stream&, Part&);
   void sum(Stream&, Part&);
   void sum_values(Stream&, Part&, const Tensor& values);
   Stored own_part(const Stored&) const;
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
   void add_parts(Stream&, Part&, const Tensor& values, const Stored& sum, bool adds);
-  bool divides() const { return parameters_.share().masters; }  // masters
-  bool has_own_sums_only(const Part&) const;
+  bool divides() const { return parameters_.share().divides(nn::Divided::masters); }
   Stored gathered(Stream&, const nn::Bucket&);
 
   comm::Communicator& ranks_;
   const nn::Parameters& parameters_;
-  std::vector<Part> parts_;
+  std::vector<std::unique_ptr<Part>> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   int micro_batch_ = 0, micro_batches_ = 1;  // the current one of this step
   bool exchanges_ = true;

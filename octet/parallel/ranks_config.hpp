@@ -28,14 +28,14 @@ struct RanksConfig {
   std::string axes_text() const;
   /// Of a pipeline, the stage of a rank among all().
   int stage_of(int rank) const { return int(rank * pipeline / all()); }
-  /// On all axes of the mesh; data = 0 counts as one.
-  std::int64_t all() const { return std::max<std::int64_t>(data, 1) * of_sequence(); }
-};
-
-/// How activations travel: partial sums between the ranks that divide a layer, or borders between stages of a pipeline.
-enum class TensorWire : std::uint8_t {
-  activations,  // in the type of activations: BF16, or FP32 under a recipe of FP32
-  e4m3,         // see eight_bit_sum.hpp
+  /// Ranks, or groups of them, that train on sequences of their own; data = 0 counts as one.
+  std::int64_t sequence_groups() const { return std::max<std::int64_t>(data, 1); }
+  /// That have the same part of the model.
+  std::int64_t of_part() const { return sequence_groups() * context; }
+  /// On all axes but data.
+  std::int64_t beside_data() const { return of_sequence(); }
+  /// On all axes of the mesh.
+  std::int64_t all() const { return of_part() * tensor * pipeline; }
 };
 
 /// The data that ranks exchange and its format, as [comm] in TOML.

@@ -8,6 +8,10 @@ std::unique_ptr<Stream> queue_beside(Stream& stream, const comm::Communicator& r
   return trains && ranks.size() > 1 && c.overlap && stream.apart_from_host() ? std::make_unique<Stream>(stream) : nullptr;
 }
 
+std::unique_ptr<SideWork> work_beside(Stream* queue) {
+  return queue != nullptr ? std::make_unique<QueuedWork>(*queue) : std::make_unique<SideWork>();
+}
+
 }  // namespace
 
 Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const CommConfig& c, bool trains, Parameter* ends)
@@ -16,12 +20,12 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       ends_(ends),
       activation_queue_(queue_beside(stream, axes.tensor(), c, trains)),
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
-      beside_products_(activation_queue_ ? std::make_unique<QueuedWork>(*activation_queue_) : nullptr),
+      beside_products_(work_beside(activation_queue_.get())),
       copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
       gradient_sums_(stream, gradient_queue_.get(), trains ? axes.data() : axes.alone(), parameters, c, copied_gradients_),
       weights_(stream, gradient_queue_.get(), axes.data(), parameters, axes.partition()) {
   for (const Parameter* p : parameters.list()) axes.partition().reserve(stream, p->shape.count());
-  axes.partition().set_beside(beside_products_.get());
+  axes.partition().set_beside(*beside_products_);
   if (divides_masters()) owners_.push_back(&axes.data());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
     if (model->size() > 1) owners_.push_back(model);
@@ -73,7 +77,7 @@ void Sharding::max_over_masters(Stream& stream, const Tensor& x) {
 }
 
 bool Sharding::computes_alone() const {
-  return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !parameters_.share().weights;
+  return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !parameters_.share().divides(nn::Divided::weights);
 }
 
 comm::Traffic Sharding::traffic(comm::Collective c) const {

@@ -13,7 +13,7 @@ class Sharding {
   /// Of parameters with their memory, which have gradients if they are trained. `ends`: the parameter that the first and the last stage of
   /// a pipeline both have, or null. All outlive this. All ranks make it at the same time.
   Sharding(Stream&, Axes&, nn::Parameters&, const CommConfig&, bool trains, Parameter* ends);
-  ~Sharding() { axes_.partition().set_beside(nullptr); }
+  ~Sharding() { axes_.partition().run_in_stream(); }
   Sharding(const Sharding&) = delete;
   Sharding& operator=(const Sharding&) = delete;
 
@@ -46,7 +46,7 @@ class Sharding {
   void visit_state(StateVisitor&);
 
  private:
-  bool divides_masters() const { return parameters_.share().masters; }
+  bool divides_masters() const { return parameters_.share().divides(nn::Divided::masters); }
   void share_ends();
 
   Axes& axes_;

@@ -17,6 +17,12 @@ enum class Wire : std::uint8_t {
 std::string_view name(Wire);
 inline std::string to_text(Wire w) { return std::string(name(w)); }
 
+/// How activations travel: partial sums between the ranks that divide a layer, or borders between stages of a pipeline.
+enum class TensorWire : std::uint8_t {
+  activations,  // in the type of activations: BF16, or FP32 under a recipe of FP32
+  e4m3,         // codes with a power-of-two scale per 128 values: see eight_bit_sum.hpp and transfers.hpp
+};
+
 /// The wire format of gradients in this storage.
 Wire wire_of(Wire wanted, Storage gradients);
 

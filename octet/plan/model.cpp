@@ -40,7 +40,17 @@ double PlannedModel::active_hidden() const {
   return averaged(*this, double(shape.hidden), double((experts.shared + experts.per_token) * experts.hidden));
 }
 
-PlannedModel planned_model(const models::ModelShape& shape) { return {.shape = shape, .gated = models::model_family(shape.family).gated}; }
+PlannedModel planned_model(const models::ModelShape& shape) {
+  PlannedModel out{.shape = shape, .gated = models::model_family(shape.family).gated};
+  const models::ExpertsShape& e = shape.experts;
+  if (e)
+    out.experts = {.count = e.number,
+                   .per_token = e.chosen,
+                   .shared = e.shared,
+                   .hidden = e.width,
+                   .dense_layers = shape.layers - e.layers_before(shape.layers)};
+  return out;
+}
 
 namespace {
 

@@ -7,13 +7,13 @@
 
 namespace octet::plan {
 
-/// Mixture of experts, an input of the planner: Octet does not train such models yet.
+/// Mixture of experts, as the planner counts it.
 struct Experts {
   std::int64_t count = 0;         // routed experts per layer; 0: none
   std::int64_t per_token = 0;     // routed experts that a token uses
   std::int64_t shared = 0;        // experts that every token uses
   std::int64_t hidden = 0;        // width of one
-  std::int64_t dense_layers = 0;  // first layers without experts, whose width is ModelShape::hidden
+  std::int64_t dense_layers = 0;  // layers without experts, whose width is ModelShape::hidden
 };
 
 /// The properties of a model on which memory, transfers and time depend. Parameters are those of matrices.

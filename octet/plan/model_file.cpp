@@ -10,7 +10,7 @@ namespace octet::plan {
 
 void ModelFile::fields(config::FieldVisitor& v) {
   constexpr config::Range count{.at_least = 0, .at_most = 1e9};
-  v.field("layers", layers, "blocks", count);
+  v.field("layers", layers, "blocks", {.at_least = 0, .at_most = 10'000});
   v.field("width", width, "columns of the residual stream", count);
   v.field("heads", heads, "heads of queries", count);
   v.field("kv_heads", kv_heads, "heads of keys and values; 0: heads", count);

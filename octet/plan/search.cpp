@@ -109,6 +109,8 @@ void sort_by_time(std::vector<Candidate>& all) {
   std::sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
 }
 
+double needs(const Candidate& c) { return c.memory.largest().total(); }
+
 class Fit {
  public:
   Fit(const Question& q, MemorySource& source) : q_(q), source_(source) {}
@@ -122,7 +124,7 @@ class Fit {
   }
 
  private:
-  bool fits(const Candidate& c) const { return c.memory.largest().total() <= usable_memory * q_.job.memory; }
+  bool fits(const Candidate& c) const { return needs(c) <= usable_memory * q_.job.memory; }
 
   const Question& q_;
   MemorySource& source_;
@@ -165,7 +167,7 @@ Answer search(const Question& q, MemorySource& source) {
     if (out.best.size() == 5) break;
     if (seen.contains(mesh_of(c.layout))) continue;
     if (!fits(c)) {
-      if (out.best.empty() && !out.faster_without_limit) out.faster_without_limit = c;
+      if (out.best.empty() && !(out.nearest_miss && needs(*out.nearest_miss) <= needs(c))) out.nearest_miss = c;
       ++out.too_large;
       continue;
     }

@@ -29,17 +29,17 @@ struct Candidate {
 };
 
 struct Answer {
-  std::int64_t valid = 0;                         // layouts that keep all rules
-  std::int64_t too_large = 0;                     // of those that were checked: not in memory
-  std::vector<Candidate> best;                    // the fastest of each mesh, at most five, in this order
-  std::optional<Candidate> faster_without_limit;  // the fastest of all, where it does not fit
-  std::optional<Candidate> other_precision;       // the fastest that fits with the other precision
-  std::optional<Candidate> runnable;              // the fastest that fits and that this version trains
-  std::string rule;                               // where nothing is valid: a rule that the simplest layout breaks
+  std::int64_t valid = 0;                    // layouts that keep all rules
+  std::int64_t too_large = 0;                // of those that were checked: not in memory
+  std::vector<Candidate> best;               // the fastest of each mesh, at most five, in this order
+  std::optional<Candidate> nearest_miss;     // of the faster ones, the one that needs the least memory too much
+  std::optional<Candidate> other_precision;  // the fastest that fits with the other precision
+  std::optional<Candidate> runnable;         // the fastest that fits and that this version trains
+  std::string rule;                          // where nothing is valid: a rule that the simplest layout breaks
 };
 
 /// All valid layouts, by predicted time. Within 2%, which is less than the error of the prediction, layouts with fewer axes, a lower stage
-/// of ZeRO, no recomputation and a lower level come first. Memory is asked of `source` in that order, until five meshes fit into 92% of the
+/// of ZeRO, no recomputation and a lower level come first. Memory is asked of `source` in that order, until five meshes fit into 96% of the
 /// job's memory.
 Answer search(const Question&, MemorySource& source);
 
@@ -49,6 +49,6 @@ train::Subject subject_of(const Question&);
 std::string not_trained(const Layout&, const Question&);
 
 /// The share of a GPU's memory for tensors; the rest is of the driver and of libraries.
-inline constexpr double usable_memory = 0.92;
+inline constexpr double usable_memory = 0.96;
 
 }  // namespace octet::plan

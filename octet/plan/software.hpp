@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "octet/ops/quantize/spec.hpp"
 #include "octet/optim/level.hpp"
 
 namespace octet::plan {
@@ -11,6 +12,8 @@ namespace octet::plan {
 struct Software {
   std::string name;
   bool eight_bit = false;
+  // With 8-bit operands: of the rate of products with one scale per tensor, and added to MachineConstants::eight_bit_traffic.
+  double product_rate = 1, encoding_traffic = 0;
 
   // Bytes per parameter of the matrices of blocks. `divided` is divided among the ranks of ZeRO-1.
   double weight = 2, operands = 0, gradient = 4, divided = 12;
@@ -39,6 +42,10 @@ Software megatron_fp8_lm();
 /// Octet with states stored so, at a stage of ZeRO: docs/parallel.md. Gradients travel as they are stored. Memory of the run's own model
 /// comes from dry runs instead.
 Software octet_software(const optim::StateStorage&, std::int64_t zero, bool eight_bit);
+
+/// The costs of encoding activations: blocks of their own scales multiply more slowly, and a maximum over a whole tensor that must
+/// come first reads it once more.
+void add_encoding(Software&, const ops::QuantizeSpec& activations);
 
 /// Megatron Core as in NVIDIA's published figures of 2024 and 2025: communication under GEMMs, gradients added by GEMMs.
 Software megatron_core(bool eight_bit);

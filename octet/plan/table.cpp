@@ -65,17 +65,21 @@ std::string runnable(const Question& q, const Answer& a) {
                 why, to_text(a.runnable->layout), grouped(std::llround(token_rate(a.runnable->time, q.job))), fixed(share, 2));
 }
 
+std::string longest_part(const Candidate& c) {
+  auto parts = parts_of(c.time);
+  const auto longest = std::max_element(parts.begin(), parts.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+  return format("{}: {}% of the step", longest->first, fixed(100 * longest->second / c.time.total(), 0));
+}
+
 std::string binding_limit(const Question& q, const Answer& a) {
   const Candidate& best = a.best.front();
-  if (a.faster_without_limit && a.faster_without_limit->time.total() < 0.99 * best.time.total()) {
-    const Candidate& c = *a.faster_without_limit;
+  if (a.nearest_miss && a.nearest_miss->time.total() < 0.99 * best.time.total()) {
+    const Candidate& c = *a.nearest_miss;
     return format("memory: {} would take {}% less time, but needs {} of {}", to_text(c.layout),
                   fixed(100 * (1 - c.time.total() / best.time.total()), 1), gb(c.memory.largest().total()),
                   gb(usable_memory * q.job.memory));
   }
-  auto parts = parts_of(best.time);
-  const auto longest = std::max_element(parts.begin(), parts.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
-  return format("{}: {}% of the step; memory has room", longest->first, fixed(100 * longest->second / best.time.total(), 0));
+  return longest_part(best) + "; memory has room";
 }
 
 std::string reason_lost(const Candidate& winner, const Candidate& loser) {
@@ -101,7 +105,20 @@ std::string nothing_fits(const Question& q, const Answer& a) {
   if (!a.best.empty()) return "";
   const std::string gpus = format("{} {}", grouped(q.job.gpus), q.job.gpus == 1 ? "GPU" : "GPUs");
   if (a.valid == 0) return format("no layout is valid on {}: {}; or choose another --gpus", gpus, a.rule);
-  return format("no layout fits on {}: use more GPUs, a shorter data.sequence_length, or --levels O0,O2,O3", gpus);
+  const Candidate& c = *a.nearest_miss;
+  return format(
+      "no layout fits on {}: {} needs the least, {} of {} per GPU. Use more GPUs, a shorter data.sequence_length, or --levels "
+      "O0,O2,O3",
+      gpus, to_text(c.layout), gb(c.memory.largest().total()), gb(usable_memory * q.job.memory));
+}
+
+std::string given_text(const Question& q, const Candidate& c) {
+  const double needed = c.memory.largest().total(), room = usable_memory * q.job.memory;
+  std::string out = row(q, c, 1) + format("limit    {}\n", longest_part(c));
+  out += needed <= room ? format("memory   {} of {} for tensors: it fits\n", gb(needed), gb(room))
+                        : format("memory   {} of {} for tensors: it does not fit\n", gb(needed), gb(room));
+  if (const std::string why = not_trained(c.layout, q); !why.empty()) out += format("this version does not train it, because {}\n", why);
+  return out;
 }
 
 std::string answer_text(const Question& q, const Answer& a) {

@@ -9,9 +9,21 @@ namespace {
 
 double share(std::int64_t ranks) { return double(ranks - 1) / double(ranks); }
 
-// Bytes per second of an axis whose neighbours are `stride` ranks apart: links within a node, else the network.
+// Bytes per second that each GPU of an axis sends, whose neighbours are `stride` ranks apart: links within a node. Between nodes its
+// members on one node share their network cards.
 double rate(const Job& job, std::int64_t stride, std::int64_t ranks) {
-  return (stride * ranks <= job.per_node() ? job.machine.link_gbs : job.machine.network_gbs) * 1e9;
+  const machine::MachineConstants& c = job.machine;
+  if (stride * ranks <= job.per_node()) return c.link_gbs * 1e9;
+  const std::int64_t members = std::clamp<std::int64_t>(job.per_node() / stride, 1, ranks);
+  return std::min(c.link_gbs, double(members) * c.network_gbs) * 1e9;
+}
+
+// Seconds of an exchange of `bytes` per GPU among neighbours, where each sends the same to every other one: what leaves the node goes
+// through its own card.
+double exchange_seconds(const Job& job, double bytes, std::int64_t ranks) {
+  const std::int64_t members = std::min(ranks, job.per_node());
+  const double inside = bytes * double(members - 1) / double(ranks - 1), outside = bytes - inside;
+  return std::max(inside / (job.machine.link_gbs * 1e9), outside / (job.machine.network_gbs * 1e9));
 }
 
 // Parameters of one GPU's share of a layer.
@@ -34,6 +46,14 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
   return divided * (gradients + weights + (end_gradient + end_weight) * ends);
 }
 
+// Bytes that the products of a layer write, in BF16, and their gradients of weights in FP32, which are read, too: y and dx of each of four
+// matrices. Narrow layers and parts of divided ones have more of them per operation.
+double written_by_products(const PlannedModel& m, const Layout& l, double group_tokens) {
+  const double t = double(l.tensor), h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns());
+  const double f = m.active_hidden(), outputs = (q + 2 * k + (m.gated ? 2 : 1) * f) / t + 2 * h, inputs = 2 * h + (q + f) / t;
+  return 2 * group_tokens * (outputs + inputs) + 8 * local_parameters(m, l);
+}
+
 // Seconds of one layer and of the head, for one micro-batch on one GPU.
 struct LayerTime {
   StepTime layer;
@@ -44,12 +64,13 @@ LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, con
   const machine::MachineConstants& c = job.machine;
   const double tokens = double(l.micro_batch) * double(job.sequence) / (double(l.tensor) * double(l.context));
   const double h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns()), f = m.active_hidden();
-  const double gemm_rate = c.gemm_tflops * 1e12 * (s.eight_bit ? c.eight_bit_gain : 1), memory_rate = c.memory_gbs * 1e9;
+  const double gain = s.eight_bit ? c.eight_bit_gain * s.product_rate : 1, memory_rate = c.memory_gbs * 1e9;
   LayerTime out;
   StepTime& t = out.layer;
-  t.gemms = 6 * m.active_parameters() * tokens / gemm_rate;
+  t.gemms = 6 * m.active_parameters() * tokens / (c.gemm_tflops * 1e12 * gain) +
+            c.output_passes * written_by_products(m, l, tokens * double(l.tensor)) / memory_rate;
   t.attention = 6 * double(job.sequence) * m.score_columns() * tokens / (c.attention_tflops * 1e12);
-  const double bytes = (24 * h + 8 * (q + k) + (m.gated ? 16 : 12) * f) * (s.eight_bit ? c.eight_bit_traffic : 1);
+  const double bytes = (24 * h + 8 * (q + k) + (m.gated ? 16 : 12) * f) * (s.eight_bit ? c.eight_bit_traffic + s.encoding_traffic : 1);
   t.elementwise = bytes * tokens / memory_rate;
   if (l.recomputed == Recomputed::block) t.recomputed = t.gemms / 3 + t.attention / 3.5 + t.elementwise / 3;
   if (l.recomputed == Recomputed::norms) t.recomputed = (8 * h + 6 * f) * tokens / memory_rate;
@@ -73,12 +94,14 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
 }
 
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
-// forward of the first one, that of stages 2 and 3 under all of them.
+// forward of the first one, that of stages 2 and 3 under all of them. Hidden transfers slow down the computation whose memory they use.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
   if (l.shards() == 1) return 0;
   const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards());
   const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
-  return std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
+  constexpr double contention = 0.2;                                   // fitted
+  const double exposed = std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
+  return exposed + contention * std::min(seconds, hides);
 }
 
 // Of a micro-batch on a stage, in `mean` seconds: a third of all that is not computed again is forward's, a third of GEMMs are the products
@@ -110,7 +133,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   layer.context =
       std::max(0.1 * sent.context / rate(job, l.tensor, l.context), sent.context / rate(job, l.tensor, l.context) - layer.attention);
   if (l.context == 1) layer.context = 0;
-  layer.experts = sent.experts / rate(job, 1, l.experts);
+  if (l.experts > 1) layer.experts = exchange_seconds(job, sent.experts, l.experts);
   StepTime out;
   for (const auto member : {&StepTime::gemms, &StepTime::attention, &StepTime::elementwise, &StepTime::recomputed, &StepTime::tensor,
                             &StepTime::context, &StepTime::experts, &StepTime::passes, &StepTime::launches})

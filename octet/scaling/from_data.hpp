@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "octet/scaling/recipe.hpp"
 
 namespace octet::scaling {
@@ -48,6 +50,7 @@ class ScalesFromData : public Recipe {
   ScalesFromData(const Formats& formats, const Scheme& scheme) : formats_(formats), scheme_(scheme) {}
   Formats formats() const override { return formats_; }
   std::string scales() const override { return scheme_.text; }
+  int rows_of_blocks() const override { return std::max({1, scheme_.weights.rows, scheme_.weights.cols}); }
   std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) override;
 
  private:

@@ -22,9 +22,11 @@ void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
   std::vector<std::string_view> read;
   std::string names;
   bool own_format = false, eight_bits = false;
+  const AttentionRecipes attention = codes_attention(c) ? attention_recipes(c.recipe) : AttentionRecipes{};
   for (const auto& entry : recipes()) {
     const bool own = entry.name == c.recipe, quantizes = !entry.options.empty();
-    const bool ruled = std::any_of(c.rules.begin(), c.rules.end(), [&](const PrecisionRule& r) { return r.recipe == entry.name; });
+    const bool ruled = entry.name == attention.given || entry.name == attention.made ||
+                       std::any_of(c.rules.begin(), c.rules.end(), [&](const PrecisionRule& r) { return r.recipe == entry.name; });
     if (!own && !(ruled && quantizes)) continue;
     read.insert(read.end(), entry.options.begin(), entry.options.end());
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
@@ -57,7 +59,7 @@ class SavedCodes final : public Quantizer {
 bool names_eight_bits(const PrecisionConfig& c) {
   const auto& all = recipes();
   const auto entry = std::ranges::find(all, c.recipe, &RecipeEntry::name);
-  return !c.rules.empty() || (entry != all.end() && !entry->options.empty());
+  return !c.rules.empty() || codes_attention(c) || (entry != all.end() && !entry->options.empty());
 }
 
 void PrecisionRule::fields(config::FieldVisitor& v) {
@@ -66,6 +68,8 @@ void PrecisionRule::fields(config::FieldVisitor& v) {
   v.choice("recipe", recipe, "their precision; default: recipe.name", recipe_names({"default"}));
   v.choice("format", format, "their 8-bit format; hybrid is E4M3 for x and w and E5M2 for dy; default: the recipe's own",
            {"default", "hybrid", "e4m3", "e5m2"});
+  v.choice("attention", attention, "precision of the attention of blocks that the path matches, as recipe.attention; default: not about it",
+           {"default", "bf16", "fp8_forward", "fp8"});
 }
 
 void PrecisionConfig::fields(config::FieldVisitor& v) {
@@ -91,6 +95,10 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
            "activations saved for backward: as computed, or 8-bit codes (E4M3 in blocks of 1x32) of the inputs of SwiGLU and GELU and of "
            "attention's output",
            {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
+  v.choice(
+      "attention", attention,
+      "precision of attention: bf16, or products of 8-bit codes in forward alone or in forward and backward; for heads of 128 on a GPU",
+      {{"bf16", AttentionPrecision::bf16}, {"fp8_forward", AttentionPrecision::fp8_forward}, {"fp8", AttentionPrecision::fp8}});
   v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
            recipe_names({"none"}), config::OnResume::may_change);
   v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1}, config::OnResume::may_change);
@@ -105,6 +113,11 @@ PrecisionConfig final_part(const PrecisionConfig& c) {
   const DType own = make_recipe(c.recipe, c.options)->activations();
   PrecisionConfig out = c;
   out.recipe = c.final_recipe, out.options.format = "default";
+  if (!is_fp8(make_recipe(out.recipe, out.options)->formats().forward)) {  // the last steps have no codes at all
+    out.attention = AttentionPrecision::bf16;
+    for (PrecisionRule& rule : out.rules)
+      if (rule.attention != "default") rule.attention = "bf16";
+  }
   out.final_recipe = "none";
   const DType activations = make_recipe(out.recipe, out.options)->activations();
   if (activations != own)
@@ -122,8 +135,11 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
                "to \"bf16\", or choose another recipe.name",
                config.recipe));
   // The one place where the short forms become rules, and the order of all.
-  for (const PrecisionRule& rule : config.meanwhile)
+  plan_for_attention();
+  for (const PrecisionRule& rule : config.meanwhile) {
     rules_.push_back(translated(rule, "recovery.layers", "recovery.layers, for some steps"));
+    rules_.back().attention = AttentionPrecision::bf16;  // whatever recipe is the safer one of linear layers
+  }
   for (const std::string& pattern : config.keep_bf16)
     rules_.push_back({.layers = Rule::Layers::path,
                       .pattern = pattern,
@@ -187,7 +203,8 @@ int Precision::member_named(const std::string& recipe, const std::string& key) {
 
 Precision::Rule Precision::translated(const PrecisionRule& r, const std::string& key, const std::string& reason) {
   if (r.path.empty()) throw ConfigError(format("{}.path is empty: name layers, as in \"layers.*.mlp.down\"", key));
-  if (r.recipe == "default" && r.format == "default") throw ConfigError(format("{} says nothing: set its recipe or its format", key));
+  if (r.recipe == "default" && r.format == "default" && r.attention == "default")
+    throw ConfigError(format("{} says nothing: set its recipe, its format or its attention", key));
   Rule out{
       .layers = Rule::Layers::path, .pattern = r.path, .format = r.format, .reason = reason, .key = key + ".path", .must_decide = true};
   if (!r.operands.empty()) out.operands = {0, 0, 0};
@@ -197,6 +214,11 @@ Precision::Rule Precision::translated(const PrecisionRule& r, const std::string&
       throw ConfigError(format("{}.operands: \"{}\" is none; operands are x, w and dy", key, printable(operand)));
     out.operands[std::size_t(at - std::begin(operands))] = true;
   }
+  for (const AttentionPrecision p : {AttentionPrecision::bf16, AttentionPrecision::fp8_forward, AttentionPrecision::fp8})
+    if (r.attention == to_text(p)) out.attention = p;
+  if (r.attention != "default" && !out.attention)
+    throw ConfigError(format("{}.attention = \"{}\": there are default, bf16, fp8_forward and fp8", key, printable(r.attention)));
+  out.linear = r.recipe != "default" || r.format != "default";
   out.member = r.recipe == "default" ? 0 : member_named(r.recipe, key);
   if (r.format == "default") return out;
   if (r.format != "e4m3" && r.format != "e5m2" && r.format != "hybrid")
@@ -221,6 +243,7 @@ std::array<Precision::Choice, 3> Precision::choices(const Site& site) {
   for (Rule& rule : rules_) {  // asked under every recipe, so that each pattern is checked
     if (!rule.matches(site)) continue;
     rule.matched = true;
+    if (!rule.linear) continue;
     for (const Operand o : operands) {
       const auto i = std::size_t(o);
       if (!rule.operands[i] || std::exchange(done[i], true)) continue;
@@ -243,8 +266,12 @@ std::string Precision::unfit(const Site& site, const std::array<Choice, 3>& chos
   int multiple = 1;
   for (const Choice& c : chosen)
     if (quantizes(c)) multiple = std::max(multiple, members_[std::size_t(c.member)].recipe->multiple_of());
-  if (site.out % multiple == 0 && site.in % multiple == 0) return "";
-  return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", site.out, site.in, multiple);
+  const std::int64_t out = site.out / site.matrices;
+  if (out % multiple != 0 || site.in % multiple != 0)
+    return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", out, site.in, multiple);
+  const Choice& w = chosen[std::size_t(Operand::weight)];
+  const int rows = quantizes(w) && site.matrices > 1 ? members_[std::size_t(w.member)].recipe->rows_of_blocks() : 1;
+  return out % rows == 0 ? "" : format("matrices of {} rows are not multiples of {}, the rows that share a scale", out, rows);
 }
 
 std::string Precision::precision_text(const std::array<Choice, 3>& chosen) const {
@@ -278,7 +305,16 @@ std::string Precision::reason_text(const std::array<Choice, 3>& chosen) const {
   return out;
 }
 
+// Routers are in FP32 under every recipe.
+LinearPlan Precision::plan_router(const Site& site) {
+  LinearPlan plan = scaling::plan_unquantized(DType::f32, "router: rounded logits would choose other experts");
+  plan.x = std::make_unique<scaling::Unquantized>(activations());
+  rows_.push_back({.path = site.path, .precision = plan.precision, .why = plan.why});
+  return plan;
+}
+
 LinearPlan Precision::plan(const Site& site) {
+  if (site.router) return plan_router(site);
   const std::array<Choice, 3> chosen = choices(site);
   const std::string reason = unfit(site, chosen);
   PlanRow row{.path = site.path, .out = site.out, .in = site.in, .unfit = !reason.empty()};
@@ -358,7 +394,7 @@ void Precision::require_patterns_used() const {
                  rule.key, printable(rule.pattern)));
     std::vector<std::string> patterns;
     for (const PlanRow& row : rows_)
-      if (row.out != 0 && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end())
+      if ((row.out != 0 || row.attention) && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end())
         patterns.push_back(pattern_of(row.path));
     const std::string near = nearest_of(pattern_of(rule.pattern), patterns);
     throw ConfigError(format("{}: \"{}\" matches no layer{}; layers are {}", rule.key, printable(rule.pattern),

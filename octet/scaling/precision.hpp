@@ -1,9 +1,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
-#include "octet/scaling/recipe.hpp"
+#include "octet/scaling/attention_plan.hpp"
 
 namespace octet::scaling {
 
@@ -21,6 +22,7 @@ struct PrecisionRule {
   std::vector<std::string> operands;  // of "x", "w", "dy", those that it is about; empty: all
   std::string recipe = "default";     // name of a recipe; default: PrecisionConfig::recipe
   std::string format = "default";     // e4m3 | e5m2 | hybrid; default: the recipe's own
+  std::string attention = "default";  // bf16 | fp8_forward | fp8, of the attention that the path matches; default: the rule is not about it
 
   void fields(config::FieldVisitor&);
 };
@@ -41,6 +43,7 @@ struct PrecisionConfig {
   bool emulation = false;         // codes that the device does not multiply as they are may be decoded first; else such a run is refused
   HeadPrecision head = HeadPrecision::bf16;
   SavedActivations activations = SavedActivations::bf16;
+  AttentionPrecision attention = AttentionPrecision::bf16;
   std::string final_recipe = "none";  // takes the place of `recipe` in the last steps of a run; none: `recipe` stays
   double final_share = 0.1;           // of the steps, that are these
 
@@ -53,7 +56,9 @@ bool has_final_part(const PrecisionConfig&);
 /// final part the same. Throws ConfigError where activations between layers would change their type.
 PrecisionConfig final_part(const PrecisionConfig&);
 
-/// Whether a configuration names 8-bit formats of linear layers: not fp32 or bf16 alone.
+/// Whether some attention of the model may have 8-bit operands.
+bool codes_attention(const PrecisionConfig&);
+/// Whether a configuration names 8-bit formats of linear layers or of attention: not fp32 or bf16 alone.
 bool names_eight_bits(const PrecisionConfig&);
 
 /// The state of one quantizer, which its recipe keeps from step to step.
@@ -71,6 +76,7 @@ struct PlanRow {
   bool by_recipe = false;   // a linear layer whose operands are all as the model's recipe says
   bool eight_bits = false;  // of some operand
   bool unfit = false;       // its shape keeps it from the precision that was chosen
+  bool attention = false;   // it is attention, not a linear layer
 };
 
 /// Decides, before the first step, in which precision each linear layer runs; afterwards holds the state of all quantizers. Nothing
@@ -83,6 +89,8 @@ class Precision {
 
   /// The plan for one layer: the recipe's, or BF16 with the reason. Called by the layers as they are made.
   LinearPlan plan(const Site&);
+  /// The same for the attention of a block; a row, where some attention may have 8-bit operands.
+  AttentionPlan plan_attention(const Site&);
   /// How forward saves an activation of `width` columns for backward: the quantizer of its codes, by ops::saved_spec(), or null for its
   /// values. `recorded`: forward saves it, so its codes get a slot; otherwise backward recomputes it.
   std::unique_ptr<Quantizer> plan_saved(const std::string& path, std::int64_t width, bool recorded);
@@ -103,6 +111,8 @@ class Precision {
   /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
   void visit_state(StateVisitor& visitor);
 
+  /// Whether some attention has 8-bit operands.
+  bool codes_attention() const { return scaling::codes_attention(config_); }
   DType activations() const { return members_[0].recipe->activations(); }
   const std::string& recipe() const { return config_.recipe; }
   const std::vector<PlanRow>& rows() const { return rows_; }
@@ -131,6 +141,8 @@ class Precision {
     std::array<bool, 3> operands = {1, 1, 1};          // x, w, dy
     int member = -1;                                   // -1: BF16
     std::string format = "default", reason, key = {};  // key: of the pattern, as messages name it
+    std::optional<AttentionPrecision> attention = {};  // none: it is not about attention, unless it keeps whole layers in BF16
+    bool linear = true;                                // it is about linear layers
     bool matched = false, decided = false;             // some layer
     bool must_decide = false;
 
@@ -145,7 +157,10 @@ class Precision {
 
   int member_named(const std::string& recipe, const std::string& key);
   Rule translated(const PrecisionRule&, const std::string& key, const std::string& reason);
+  void plan_for_attention();
+  AttentionPrecision attention_at(const Site&, std::string& why);
   std::array<Choice, 3> choices(const Site&);
+  LinearPlan plan_router(const Site&);
   std::string unfit(const Site&, const std::array<Choice, 3>&) const;
   std::string precision_text(const std::array<Choice, 3>&) const;
   std::string reason_text(const std::array<Choice, 3>&) const;
@@ -153,9 +168,10 @@ class Precision {
 
   PrecisionConfig config_;
   SlotTable slots_;
-  std::vector<Member> members_;  // the model's recipe first
-  SlotGroup saved_;              // of saved activations
-  std::vector<Rule> rules_;      // the first that matches decides
+  std::vector<Member> members_;                   // the model's recipe first
+  SlotGroup saved_;                               // of saved activations
+  std::vector<Rule> rules_;                       // the first that matches decides
+  int attention_given_ = 0, attention_made_ = 0;  // recipes of attention's operands, where there are codes
   std::vector<PlanRow> rows_;
 };
 

@@ -252,7 +252,7 @@ TEST(Rules, ThatMakeNoSenseAreRefusedByNumberAndKey) {
     return refusal({.recipe = "current", .rules = {{.path = "lm_head", .recipe = "bf16"}, std::move(rule)}});
   };
   EXPECT_EQ(second({.recipe = "bf16"}), "recipe.rules[2].path is empty: name layers, as in \"layers.*.mlp.down\"");
-  EXPECT_EQ(second({.path = "layers.*"}), "recipe.rules[2] says nothing: set its recipe or its format");
+  EXPECT_EQ(second({.path = "layers.*"}), "recipe.rules[2] says nothing: set its recipe, its format or its attention");
   EXPECT_TRUE(testing::has(second({.path = "layers.*", .recipe = "blok128"}),
                            "recipe.rules[2].recipe: recipe \"blok128\" does not exist; did you mean \"block128\"?"));
   EXPECT_EQ(second({.path = "layers.*", .operands = {"y"}, .recipe = "bf16"}),

@@ -13,11 +13,14 @@ namespace octet::scaling {
 
 /// A linear layer that asks how it shall run: y [T, out] = x [T, in] W^T.
 struct Site {
-  std::string path;  // in the model, such as "layers.3.mlp.down"
-  std::int64_t out = 0, in = 0;
+  std::string path;              // in the model, such as "layers.3.mlp.down"
+  std::int64_t out = 0, in = 0;  // of the weight: of all matrices of a stack
+  std::int64_t matrices = 1;     // of equal numbers of rows, of which a token uses so many:
+  std::int64_t used = 1;
   int layer = -1;  // index of its block; -1 outside
   int layers = 0;  // blocks of the model
   bool head = false;
+  bool router = false;  // of experts: its logits choose them
 };
 
 /// Turns one tensor of the model into GEMM operands, step after step.
@@ -40,7 +43,7 @@ struct LinearPlan {
 /// Formats of the three operands of a layer.
 struct Formats {
   DType forward = DType::e4m3, gradient = DType::e4m3;
-  DType of(Operand operand) const { return operand == Operand::gradient ? gradient : forward; }
+  DType of(Operand operand) const { return is_gradient(operand) ? gradient : forward; }
 };
 
 class ScaleSlots;
@@ -75,6 +78,9 @@ class Recipe {
   virtual ScaleSlots* scale_slots() { return nullptr; }
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
+  /// Most rows of a weight that share a scale in one of its orientations, unless all do. Those of each matrix of a stack must be a
+  /// multiple.
+  virtual int rows_of_blocks() const { return 1; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.
   virtual int multiple_of() const { return 16; }
 };
@@ -116,6 +122,12 @@ void register_recipe(RecipeEntry);
 bool has_narrow_range(std::string_view name);
 /// The names of those that are compared by default.
 std::vector<std::string> compared_recipes();
+/// The recipes of attention's operands in a model whose linear layers have this one: of those that are there before they are encoded, and
+/// of those that attention makes, whose scales must be known before.
+struct AttentionRecipes {
+  std::string given, made;
+};
+AttentionRecipes attention_recipes(std::string_view recipe);
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions&);
 

@@ -69,6 +69,9 @@ std::vector<std::string> compared_recipes() {
   return names;
 }
 
+// Recipes without a scale per tensor lend attention those of its own maxima.
+AttentionRecipes attention_recipes(std::string_view recipe) { return {recipe == "delayed" ? "delayed" : "current", "delayed"}; }
+
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions& options) {
   std::vector<std::string_view> names;
   for (const auto& entry : recipes()) {

@@ -5,7 +5,7 @@
 namespace octet::scaling {
 
 std::string_view name(Operand o) {
-  constexpr std::string_view names[] = {"x", "w", "dy", "saved"};
+  constexpr std::string_view names[] = {"x", "w", "dy", "saved", "q", "k", "v", "p", "o", "do", "dp", "dq", "dk", "dv"};
   return names[std::size_t(o)];
 }
 

@@ -10,9 +10,12 @@
 
 namespace octet::scaling {
 
-/// The tensor of a quantizer: an operand of a linear layer, or an activation that is saved for backward.
-enum class Operand : std::uint8_t { activation, weight, gradient, saved };
-std::string_view name(Operand);  // "x", "w", "dy", "saved"
+/// The tensor of a quantizer: an operand of a linear layer, an activation that is saved for backward, or an operand of attention:
+/// queries, keys, values, probabilities and the output, and their gradients.
+enum class Operand : std::uint8_t { activation, weight, gradient, saved, q, k, v, p, o, d_o, dp, dq, dk, dv };
+std::string_view name(Operand);  // "x", "w", "dy", "saved", "q", "k", "v", "p", "o", "do", "dp", "dq", "dk", "dv"
+/// Whether it is a gradient of an activation.
+inline bool is_gradient(Operand o) { return o == Operand::gradient || o >= Operand::d_o; }
 
 /// One quantizer, as reports name it.
 struct Slot {

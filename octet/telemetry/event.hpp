@@ -81,6 +81,18 @@ struct SharedScalesEvent {
   std::vector<float> underflow{};  // share of the values that were sent as 0 although they are not
 };
 
+/// The loads of experts in one step: how often the tokens of all ranks chose each one.
+struct ExpertsEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::int64_t experts = 0;            // of a layer, routed
+  std::vector<std::int64_t> layers{};  // blocks that have experts
+  std::vector<std::int64_t> counts{};  // [layers, experts]
+  std::vector<float> bias{};           // of the choice, in the same order; empty without biases
+};
+/// The entropy of the loads of layer i of these, as a share of that of equal loads; NaN where there are none.
+double load_entropy(const ExpertsEvent&, std::size_t i);
+
 /// A pass over held-out tokens.
 struct EvalEvent {
   std::int64_t step = 0;
@@ -166,7 +178,7 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, SampleEvent, IncidentEvent,
-                           MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, ExpertsEvent, EvalEvent, SampleEvent,
+                           IncidentEvent, MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
 
 }  // namespace octet::telemetry

@@ -3,6 +3,7 @@
 #include "octet/base/text.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/telemetry/list_events.hpp"
+#include "octet/telemetry/shared_json.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -61,6 +62,13 @@ json::Object to_json(const RanksEvent& e) {
 json::Object to_json(const SharedScalesEvent& e) {
   json::Object o = head("shared_scales", e);
   o.insert(o.end(), {{"mu", json::array_of(e.mu)}, {"overflow", json::array_of(e.overflow)}, {"underflow", json::array_of(e.underflow)}});
+  return o;
+}
+
+json::Object to_json(const ExpertsEvent& e) {
+  json::Object o = head("experts", e);
+  o.insert(o.end(), {{"experts", e.experts}, {"layers", json::array_of(e.layers)}, {"counts", json::array_of(e.counts)}});
+  if (!e.bias.empty()) o.push_back({"bias", json::array_of(e.bias)});
   return o;
 }
 
@@ -184,6 +192,19 @@ SharedScalesEvent shared_scales_event(const json::Fields& f) {
           .underflow = f.numbers_or_nan("underflow")};
 }
 
+ExpertsEvent experts_event(const json::Fields& f) {
+  ExpertsEvent e{.step = f.count("step"),
+                 .time = f.number_or_nan("time"),
+                 .experts = f.integer("experts", 1, most_stated),
+                 .layers = f.integers("layers", 0),
+                 .counts = f.integers("counts", 0)};
+  const std::size_t all = e.layers.size() * std::size_t(e.experts);
+  if (e.counts.size() != all) f.refuse("counts", format("a list of {} entries, one per layer and expert", all));
+  if (f.has("bias")) e.bias = f.numbers_or_nan("bias");
+  if (!e.bias.empty() && e.bias.size() != all) f.refuse("bias", format("a list of {} entries, one per layer and expert", all));
+  return e;
+}
+
 /// Absent from lines of earlier versions.
 double average_loss(const json::Fields& f) { return f.has("average_loss") ? f.number_or_nan("average_loss") : NAN; }
 
@@ -261,6 +282,7 @@ std::optional<Event> event_of(const json::Fields& f) {
   if (name == "health") return health_event(f);
   if (name == "ranks") return ranks_event(f);
   if (name == "shared_scales") return shared_scales_event(f);
+  if (name == "experts") return experts_event(f);
   if (name == "eval")
     return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
   if (name == "sample")
@@ -279,7 +301,7 @@ Event parse_event(std::string_view line, const std::string& where) {
   const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
   const json::Fields f(object, where);
   if (std::optional<Event> event = event_of(f)) return std::move(*event);
-  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert, recovery or end");
+  f.refuse("event", "step, scales, health, ranks, shared_scales, experts, eval, sample, incident, machine, alert, recovery or end");
 }
 
 std::optional<Event> parse_known_event(std::string_view line, const std::string& where) {

@@ -47,6 +47,7 @@ class Reader {
         health_(run.health, limits.snapshots),
         ranks_(run.ranks, limits.snapshots),
         shared_scales_(run.shared_scales, limits.snapshots),
+        experts_(run.experts, limits.snapshots),
         machine_(run.machine, limits.snapshots),
         samples_(run.samples, limits.samples) {}
 
@@ -59,6 +60,7 @@ class Reader {
   void take(RanksEvent&& e, const std::string&) { ranks_.add(std::move(e)); }
   void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
   void take(SampleEvent&& e, const std::string&) { samples_.add(std::move(e)); }
+  void take(ExpertsEvent&& e, const std::string&) { experts_.add(std::move(e)); }
   void take(MachineEvent&& e, const std::string&) { machine_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
@@ -111,6 +113,7 @@ class Reader {
   Series<HealthEvent> health_;
   Series<RanksEvent> ranks_;
   Series<SharedScalesEvent> shared_scales_;
+  Series<ExpertsEvent> experts_;
   Series<MachineEvent> machine_;
   Series<SampleEvent> samples_;
 };

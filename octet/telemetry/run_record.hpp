@@ -20,6 +20,7 @@ struct RunRecord {
   std::vector<HealthEvent> health{};
   std::vector<RanksEvent> ranks{};
   std::vector<SharedScalesEvent> shared_scales{};
+  std::vector<ExpertsEvent> experts{};
   std::vector<EvalEvent> evals{};
   std::vector<SampleEvent> samples{};
   std::vector<MachineEvent> machine{};

@@ -5,6 +5,8 @@
 
 namespace octet {
 
+Cut unless_whole(Cut cut, std::int64_t here) { return cut.copies == 1 && cut.whole.count() == here ? Cut{} : cut; }
+
 void set_values(Stream& stream, const Tensor& t, const float* host) {
   if (t.dtype == DType::f32) return upload(stream, host, t);
   check(t.dtype == DType::bf16, "set_values: wants f32 or bf16, got {}", t.dtype);

@@ -20,15 +20,19 @@ struct Init {
 enum class ParameterRole : std::uint8_t {
   matrix,    // decays; stored as configured
   position,  // a table of learned positions: decays; f32
+  router,    // the matrix of a router of experts: decays; f32, and so is its gradient
   vector,    // norms and biases: no decay; f32
 };
+
+/// The cut of a tensor with so many values here: none where its one owner has all of them.
+Cut unless_whole(Cut, std::int64_t here);
 
 /// A trained tensor. Modules declare it (path, shape, start, role) and the uses of its gradient; storage is bound later, so that
 /// gradients share flat buffers and a dry run needs none. `value` is the master copy that the optimizer updates, unless masters are divided
 /// and modules read copies of them: then it is such a copy, or empty where the copy is 8-bit codes.
 struct Parameter {
   explicit Parameter(std::string path, Shape shape, Init init = {}, ParameterRole role = ParameterRole::matrix, Cut cut = {})
-      : path(std::move(path)), shape(shape), init(init), role(role), cut(std::move(cut)) {}
+      : path(std::move(path)), shape(shape), init(init), role(role), cut(unless_whole(std::move(cut), shape.count())) {}
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
@@ -36,7 +40,7 @@ struct Parameter {
   const Shape shape;
   const Init init;
   const ParameterRole role;
-  const Cut cut;                    // of a part: its place in the whole parameter of that path
+  const Cut cut;                    // of a part: its place in the whole parameter of that path; otherwise empty
   Stored value;                     // [shape]
   Gradient gradient;                // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
   std::uint64_t version = 1;        // counts changes of the master: a quantized copy of an older version is stale
@@ -46,7 +50,9 @@ struct Parameter {
   const Shape& whole() const { return cut ? cut.whole : shape; }
   bool decays() const { return role != ParameterRole::vector; }
   Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }
-  Storage gradient_storage(Storage products) const { return gradient.may_be_narrow() ? products : Storage::f32; }
+  Storage gradient_storage(Storage products) const {
+    return gradient.may_be_narrow() && role != ParameterRole::router ? products : Storage::f32;
+  }
 };
 
 /// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.

@@ -22,9 +22,9 @@ const Tensor& Stored::values() const {
 }
 
 Stored Stored::part(std::int64_t begin, std::int64_t n) const {
-  const bool whole_blocks = begin % storage_block == 0 && (n % storage_block == 0 || begin + n == count());
-  check(begin >= 0 && n >= 0 && begin + n <= count() && (whole_blocks || !scales_blocks(storage)),
-        "storage: values {} to {} of {} {} are not whole blocks", begin, begin + n, count(), storage);
+  const bool from_block = begin % storage_block == 0 || !scales_blocks(storage);
+  check(begin >= 0 && n >= 0 && begin + n <= count() && from_block, "storage: values {} to {} of {} {} do not begin with a block", begin,
+        begin + n, count(), storage);
   if (n == count()) return *this;
   Stored out{.codes = codes.reshaped({count()}).rows(begin, n), .scales = scales, .storage = storage};
   if (scales_blocks(storage)) out.scales = scales.rows(begin / storage_block, ceil_div(n, storage_block));

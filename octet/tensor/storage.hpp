@@ -68,8 +68,8 @@ struct Stored {
   /// f32 [1], the factor of all codes, of a storage with one scale per tensor; otherwise empty.
   Tensor tensor_descale() const { return scales_tensor(storage) ? scales.rows(0, 1) : Tensor{}; }
 
-  /// Values [begin, begin + n), flat unless they are all. Where blocks have scales: begin and, unless they are the last, n are multiples of
-  /// 128.
+  /// Values [begin, begin + n), flat unless they are all, with the scales that decode them. Where blocks have scales, begin is a multiple
+  /// of 128; if n is none, values behind the part that share its last scale are padding. Throws ContractError for another begin.
   Stored part(std::int64_t begin, std::int64_t n) const;
 
   explicit operator bool() const { return bool(codes); }

@@ -115,6 +115,21 @@ TEST(Disassembly, ThePromotedGemmMultipliesOnTensorCoresWhatTmaCopied) {
   EXPECT_EQ(found, 4) << "one kernel for each pair of formats";
 }
 
+TEST(Disassembly, GroupedGemmsMultiplyOnTensorCoresAndStoreByTma) {
+  int found = 0;
+  for (const Kernel& k : kernels()) {
+    if (!k.name.starts_with("tiles::tiles_kernel<")) continue;
+    ++found;
+    const bool halves = k.name.starts_with("tiles::tiles_kernel<Bf16");
+    EXPECT_GE(k.count(halves ? "HGMMA.64x128x16.F32" : "QGMMA.64x128x32.F32"), 12) << k.name << ": two waves in one loop, one in another";
+    EXPECT_GE(k.count("UTMALDG.3D"), 2) << k.name;
+    EXPECT_GE(k.count("UTMASTG.3D"), 1) << k.name;
+    EXPECT_GE(k.count("UTMAREDG.3D.ADD"), 1) << k.name;
+    EXPECT_EQ(k.count("HMMA") + k.count("IMMA"), 0) << k.name;
+  }
+  EXPECT_GE(found, 12) << "kernels of every layout and pair of formats";
+}
+
 // Ops whose time is that of reading and writing memory: for each type of values they have kernels that load 16 bytes at a time.
 TEST(Disassembly, OpsThatTheMemoryLimitsLoadSixteenBytesAtATime) {
   for (const char* op :
@@ -146,6 +161,7 @@ constexpr Known known[] = {
     {"known_tile_kernel<", 24, "spills a few addresses"},
     {"line_tile_kernel<", 40, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},
+    {"tiles::tiles_kernel<", 40, "two waves of sums fill the registers of a thread that multiplies; a few addresses are spilled"},
 };
 
 TEST(Disassembly, NoKernelButTheKnownKeepsValuesInLocalMemory) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
-Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt and gpt2.txt: transformers' own models on the CPU with eager attention.
+Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt and mixtral.txt: transformers' own models on
+the CPU with eager attention. Models with experts have their auxiliary loss in gradients and training, and not in the stored losses. In
+transformers, an expert's matrices are parts of one tensor; names, starts and gradients here are those of the files.
 Gradients are in FP32; logits and losses of the training in FP64. Weights and tokens come from a formula in integers that the test computes
 too, so the files hold results only. Lines of a file:
   # what made it
@@ -12,7 +14,8 @@ too, so the files hold results only. Lines of a file:
   losses <loss> ...                                   of STEPS steps of AdamW on that batch, in FP64
   <parameter> <shape, as 61x64> <L2 norm> <sum> <largest magnitude> <index>:<value> ...     one line a gradient
 
-Run: python tests/peers/golden.py tests/golden     (needs torch, transformers and numpy; stored: torch 2.15, transformers 5.23)
+Run: python tests/peers/golden.py tests/golden [family ...]     (needs torch, transformers and numpy; stored: torch 2.15, transformers 5.23; of models
+with experts transformers 5.24)
 """
 import json
 import math
@@ -73,10 +76,66 @@ def qwen3():
         transformers.Qwen3Config(**SIZES, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False))
 
 
+EXPERTS = dict(num_experts_per_tok=2, router_aux_loss_coef=0.01)
+
+
+def qwen3_moe():
+    # A dense block between two with experts.
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    sizes = SIZES | dict(num_hidden_layers=3)
+    return transformers.Qwen3MoeForCausalLM(
+        transformers.Qwen3MoeConfig(**sizes, **EXPERTS, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False,
+                                    num_experts=8, moe_intermediate_size=32, norm_topk_prob=True, mlp_only_layers=[1], decoder_sparse_step=1))
+
+
+def olmoe():
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    sizes = SIZES | dict(num_key_value_heads=4, intermediate_size=32)
+    return transformers.OlmoeForCausalLM(
+        transformers.OlmoeConfig(**sizes, **EXPERTS, rms_norm_eps=1e-4, rope_parameters=rope, tie_word_embeddings=False, num_experts=8,
+                                 norm_topk_prob=False))
+
+
+def mixtral():
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    sizes = SIZES | dict(intermediate_size=48)
+    return transformers.MixtralForCausalLM(
+        transformers.MixtralConfig(**sizes, **EXPERTS, rms_norm_eps=1e-4, rope_parameters=rope, tie_word_embeddings=False, num_local_experts=4))
+
+
 def gpt2():
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, n_inner=96, vocab_size=VOCABULARY, n_positions=64, layer_norm_epsilon=1e-3,
                                 bos_token_id=None, eos_token_id=None, attn_implementation="eager"))
+
+
+def tensors_of_files(model):
+    """Every tensor that a folder of the model has: its name there, its parameter, and the part of that which it is."""
+    mixtral_names = type(model).__name__.startswith("Mixtral")
+    for name, parameter in model.named_parameters():
+        if mixtral_names:
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        gate, up, down = ("w1", "w3", "w2") if mixtral_names else ("gate_proj", "up_proj", "down_proj")
+        if name.endswith(".experts.gate_up_proj"):
+            half = parameter.shape[1] // 2
+            for e in range(parameter.shape[0]):
+                yield f"{name[:-13]}.{e}.{gate}.weight", parameter, lambda t, e=e: t[e, :half]
+                yield f"{name[:-13]}.{e}.{up}.weight", parameter, lambda t, e=e: t[e, half:]
+        elif name.endswith(".experts.down_proj"):
+            for e in range(parameter.shape[0]):
+                yield f"{name[:-10]}.{e}.{down}.weight", parameter, lambda t, e=e: t[e]
+        else:
+            yield name, parameter, lambda t: t
+
+
+def balance_loss(model, outputs):
+    """transformers' auxiliary loss, times its coefficient; 0 without experts."""
+    logits = getattr(outputs, "router_logits", None)
+    if not logits:
+        return 0.0
+    config, module = model.config, sys.modules[type(model).__module__]
+    experts = getattr(config, "num_experts", None) or config.num_local_experts
+    return config.router_aux_loss_coef * module.load_balancing_loss_func(logits, experts, config.num_experts_per_tok)
 
 
 def line(name, grad):
@@ -91,8 +150,12 @@ def pairs(flat, places):
 
 
 def loss_of(model, stream):
-    logits = model(input_ids=stream[:, :-1]).logits
-    return logits, torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), stream[:, 1:].reshape(-1))
+    """Logits, the mean cross-entropy, and what is minimized."""
+    more = dict(output_router_logits=True) if hasattr(model.config, "router_aux_loss_coef") else {}
+    outputs = model(input_ids=stream[:, :-1], **more)
+    logits = outputs.logits
+    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), stream[:, 1:].reshape(-1))
+    return logits, loss, loss + balance_loss(model, outputs)
 
 
 def training(model, stream, steps=STEPS):
@@ -105,8 +168,8 @@ def training(model, stream, steps=STEPS):
     first, losses = None, []
     for _ in range(steps):
         optimizer.zero_grad()
-        logits, loss = loss_of(model, stream)
-        loss.backward()
+        logits, loss, minimized = loss_of(model, stream)
+        minimized.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         first = logits.detach() if first is None else first
@@ -115,17 +178,20 @@ def training(model, stream, steps=STEPS):
 
 
 def golden(model):
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # others do not multiply in FP64
     model = model.to(torch.float32).eval()  # eval: no dropout
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(start(name, tuple(parameter.shape)))
+        for name, parameter, part in tensors_of_files(model):
+            values = part(parameter)
+            values.copy_(start(name, tuple(values.shape)))
     stream = torch.from_numpy((draw("tokens", ROWS * (LENGTH + 1)) % np.uint64(VOCABULARY)).astype(np.int64)).reshape(ROWS, LENGTH + 1)
-    _, loss = loss_of(model, stream)
-    loss.backward()
+    _, loss, minimized = loss_of(model, stream)
+    minimized.backward()
     made = (f"# tests/peers/golden.py: {type(model).__name__} of transformers {transformers.__version__}, torch {torch.__version__}, "
             "gradients in FP32, logits and losses in FP64, on the CPU")
     lines = [made, "config " + json.dumps(model.config.to_dict()), f"tokens {ROWS} {LENGTH}", f"loss {loss.item():.9g}"]
-    gradients = [line(name, p.grad) for name, p in model.named_parameters()]
+    gradients = [line(name, part(p.grad)) for name, p, part in tensors_of_files(model)]
     logits, losses = training(model, stream)
     flat = logits.reshape(-1).numpy()
     places = sorted(set(int(i) % flat.size for i in draw("logits samples", 4 * SAMPLES)))
@@ -135,9 +201,10 @@ def golden(model):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: golden.py <folder for llama.txt, smollm2.txt, qwen2.txt, qwen3.txt and gpt2.txt>")
+    if len(sys.argv) < 2:
+        sys.exit("usage: golden.py <folder for the files>  [family ...]")
     torch.set_num_threads(1)
-    for family in (llama, smollm2, qwen2, qwen3, gpt2):
+    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, mixtral)
+    for family in (f for f in families if f.__name__ in sys.argv[2:] or len(sys.argv) == 2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")
         path.write_text("\n".join(golden(family())) + "\n")

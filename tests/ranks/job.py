@@ -1,6 +1,5 @@
 """Runs of ranks that share one GPU: how they are started, and what they have written."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -34,17 +33,18 @@ save_weights = false
 learning_rate = 1e-3
 """
 MICRO_BATCHES = 8  # per step of one rank; each holds 2 sequences
-ports = itertools.count(20000 + os.getpid() % 8000)
+used_ports = set()
 
 
 def free_port():
-    for port in ports:
+    """A port that the system chose, and that no other run of this process has: processes beside this one choose others."""
+    while True:
         with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        if port not in used_ports:
+            used_ports.add(port)
+            return port
 
 
 class Job:

@@ -30,10 +30,14 @@ alone recompute-block recipe.name=current 'model.recompute=["block"]'
 alone on-demand recipe.name=current recipe.weights=on_demand
 alone saved-codes recipe.name=current recipe.activations=fp8
 alone head recipe.name=current recipe.head=recipe
+for recipe in bf16 current delayed; do
+  for attention in fp8_forward fp8; do alone "attention-$attention-$recipe" recipe.name=$recipe recipe.attention=$attention; done
+done
 for recipe in bf16 current delayed block128; do
   for zero in 0 1 2 3; do mesh "data-$zero-$recipe" 2 recipe.name=$recipe ranks.zero=$zero; done
   for axis in tensor context pipeline; do mesh "$axis-$recipe" 2 recipe.name=$recipe ranks.$axis=2; done
 done
+mesh tensor-attention 2 recipe.name=current recipe.attention=fp8 ranks.tensor=2
 mesh zero-bubble 2 recipe.name=current ranks.pipeline=2 ranks.pipeline_schedule=zero_bubble
 mesh interleaved 2 recipe.name=current ranks.pipeline=2 ranks.pipeline_schedule=interleaved ranks.pipeline_chunks=2 model.layers=4
 for zero in 0 1 2 3; do mesh "O3-$zero" 2 recipe.name=current optim.level=O3 comm.gradients=e4m3 ranks.zero=$zero; done

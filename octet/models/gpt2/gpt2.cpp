@@ -48,7 +48,8 @@ std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& option
                                                   .out_deviation = out},
                                     .mlp = {.width = s.width, .hidden = s.hidden, .bias = true, .out_deviation = out},
                                     .norm_eps = s.norm_eps};
-  return std::make_unique<Transformer<nn::GeluBlock, nn::LayerNorm>>(s, block, s.max_sequence, options, precision);
+  return std::make_unique<Transformer<nn::GeluBlock, nn::LayerNorm>>(
+      s, [&](std::int64_t) { return block; }, s.max_sequence, options, precision);
 }
 
 }  // namespace octet::models

@@ -1,6 +1,7 @@
 #include "octet/models/llama/hugging_face.hpp"
 
 #include <cmath>
+#include <functional>
 
 #include "octet/json/fields.hpp"
 
@@ -106,21 +107,45 @@ void write_llama_like(const ModelShape& s, json::Value& config) {
   config.set("tie_word_embeddings", s.tied);
 }
 
-std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant) {
+namespace {
+
+using AddSlice = std::function<void(const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows)>;
+
+// One tensor per expert and matrix there, one parameter of all experts here: gate and up of each are neighbours.
+void add_experts(const ModelShape& s, const ExpertNames& names, const AddSlice& add) {
+  const ExpertsShape& e = s.experts;
+  add(names.router, "mlp.router.weight", 0, e.number);
+  for (std::int64_t i = 0; i < e.number; ++i) {
+    const std::string expert = format("{}{}.", names.experts, i);
+    add(expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
+    add(expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
+    add(expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
+  }
+}
+
+void add_mlp(const ModelShape& s, const AddSlice& add) {
+  add("mlp.gate_proj.weight", "mlp.gate_up.weight", 0, s.hidden);
+  add("mlp.up_proj.weight", "mlp.gate_up.weight", s.hidden, s.hidden);
+  add("mlp.down_proj.weight", "mlp.down.weight", 0, s.width);
+}
+
+}  // namespace
+
+std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant, const ExpertNames& names) {
   const std::int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const std::string theirs = format("model.layers.{}.", i), ours = format("layers.{}.", i);
-    const auto add = [&](const char* name, const char* parameter, std::int64_t first, std::int64_t rows) {
+    const AddSlice add = [&](const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows) {
       out.push_back({theirs + name, ours + parameter, first, rows});
     };
     add("input_layernorm.weight", "norm1.weight", 0, s.width);
     add("self_attn.q_proj.weight", "attn.qkv.weight", 0, queries);
     add("self_attn.k_proj.weight", "attn.qkv.weight", queries, keys);
     add("self_attn.v_proj.weight", "attn.qkv.weight", queries + keys, keys);
-    if (variant.head_norms) {
-      add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, s.head_dim);
-      add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, s.head_dim);
+    if (variant.head_norms || variant.norms_of_all_heads) {
+      add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, variant.norms_of_all_heads ? queries : s.head_dim);
+      add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, variant.norms_of_all_heads ? keys : s.head_dim);
     }
     if (variant.qkv_bias) {
       add("self_attn.q_proj.bias", "attn.qkv.bias", 0, queries);
@@ -129,9 +154,8 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVari
     }
     add("self_attn.o_proj.weight", "attn.out.weight", 0, s.width);
     add("post_attention_layernorm.weight", "norm2.weight", 0, s.width);
-    add("mlp.gate_proj.weight", "mlp.gate_up.weight", 0, s.hidden);
-    add("mlp.up_proj.weight", "mlp.gate_up.weight", s.hidden, s.hidden);
-    add("mlp.down_proj.weight", "mlp.down.weight", 0, s.width);
+    if (s.experts.in_layer(i)) add_experts(s, names, add);
+    else add_mlp(s, add);
   }
   out.push_back({"model.norm.weight", "norm.weight", 0, s.width});
   out.push_back(

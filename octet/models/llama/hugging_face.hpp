@@ -16,6 +16,11 @@ struct LlamaKeys {
 /// Shared by families with Llama's keys of config.json and tensor names.
 ModelShape read_llama_like(std::string_view family, const json::Fields& config, const LlamaKeys& = {});
 void write_llama_like(const ModelShape&, json::Value& config);
-std::vector<WeightSlice> llama_like_weights(const ModelShape&, const LlamaVariant&);
+
+/// Names of the tensors of a layer with experts, below "model.layers.N.".
+struct ExpertNames {
+  const char *router = "mlp.gate.weight", *experts = "mlp.experts.", *gate = "gate_proj", *up = "up_proj", *down = "down_proj";
+};
+std::vector<WeightSlice> llama_like_weights(const ModelShape&, const LlamaVariant&, const ExpertNames& = {});
 
 }  // namespace octet::models

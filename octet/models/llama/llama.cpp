@@ -70,20 +70,43 @@ void require_whole_heads(const ModelShape& s) {
   if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
 }
 
+namespace {
+
+nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double out_deviation) {
+  const ExpertsShape& e = s.experts;
+  return {.width = s.width,
+          .hidden = e.width,
+          .number = e.number,
+          .shared = e.shared * e.width,
+          .layer = e.layers_before(layer),
+          .routing = e.routing(),
+          .limit = float(e.limit),
+          .out_deviation = out_deviation};
+}
+
+}  // namespace
+
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& variant, const ModelOptions& options,
                                        scaling::Precision& precision) {
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
+  const bool has_norms = variant.head_norms || variant.norms_of_all_heads;
   const nn::GatedBlock::Config block{.attention = {.width = s.width,
                                                    .heads = s.heads,
                                                    .kv_heads = s.kv_heads,
                                                    .head_dim = s.head_dim,
                                                    .qkv_bias = variant.qkv_bias,
                                                    .out_deviation = out,
-                                                   .head_norm_eps = variant.head_norms ? std::optional(s.norm_eps) : std::nullopt},
-                                     .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
+                                                   .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
+                                                   .norms_of_all_heads = variant.norms_of_all_heads},
+                                     .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .out_deviation = out}},
                                      .norm_eps = s.norm_eps};
-  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
+  const auto block_of = [&](std::int64_t layer) {
+    nn::GatedBlock::Config config = block;
+    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out);
+    return config;
+  };
+  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block_of, 0, options, precision);
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {

@@ -15,8 +15,9 @@ void require_whole_heads(const ModelShape&);
 
 /// In what families with Llama's block differ from Llama.
 struct LlamaVariant {
-  bool qkv_bias = false;    // biases on queries, keys and values
-  bool head_norms = false;  // RMSNorm of each query and key head before its rotation
+  bool qkv_bias = false;            // biases on queries, keys and values
+  bool head_norms = false;          // RMSNorm of each query and key head before its rotation
+  bool norms_of_all_heads = false;  // instead: one of all query heads, and one of all key heads
 };
 std::unique_ptr<Model> make_llama_like(const ModelShape&, const LlamaVariant&, const ModelOptions&, scaling::Precision&);
 

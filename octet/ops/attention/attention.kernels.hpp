@@ -4,6 +4,7 @@
 #include <string>
 
 #include "octet/ops/attention/attention.hpp"
+#include "octet/ops/quantize/spec.hpp"
 #include "octet/tensor/backend.hpp"
 
 namespace octet::cpu {
@@ -103,3 +104,7 @@ std::string attention_library();
 
 OCTET_KERNEL(attention_forward, const ops::AttentionForward&, const Tensor& workspace)
 OCTET_KERNEL(attention_backward, const ops::AttentionBackward&, const Tensor& workspace)
+/// On a CPU: the same, where products read probabilities, and in backward also their gradients, through codes with known scales.
+OCTET_KERNEL(emulated_attention_forward, const ops::AttentionForward&, const ops::QuantizeSpec& p, const Tensor& workspace)
+OCTET_KERNEL(emulated_attention_backward, const ops::AttentionBackward&, const ops::QuantizeSpec& p, const ops::QuantizeSpec& dp,
+             const Tensor& workspace)

@@ -2,6 +2,7 @@
 #include "octet/ops/attention/attention.math.hpp"
 #include "octet/ops/attention/blocks.hpp"
 #include "octet/ops/attention/multiply.hpp"
+#include "octet/ops/attention/scores.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 // For one key head, its keys and values are widened and transposed once. Then every block of query rows meets every block of keys up to
@@ -12,15 +13,18 @@ namespace {
 
 constexpr std::int64_t block = AttentionBlocks::block;
 
-template <class T>
+template <class T, class P, class Dp>
 struct Backward {
   const ops::AttentionBackward& a;
+  const P& coded_p;    // how dv reads probabilities
+  const Dp& coded_dp;  // and dq and dk their gradients, with the factor of the scores
   AttentionBlocks blocks;
   std::int64_t sequence, kv_head;
   float *keys, *key_panels, *value_panels, *dkeys, *dvalues, *query, *dout, *dquery, *p, *ds, *lse, *delta;
 
-  Backward(const ops::AttentionBackward& a, std::int64_t sequence, std::int64_t kv_head, float* scratch)
-      : a(a), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
+  Backward(const ops::AttentionBackward& a, const P& coded_p, const Dp& coded_dp, std::int64_t sequence, std::int64_t kv_head,
+           float* scratch)
+      : a(a), coded_p(coded_p), coded_dp(coded_dp), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
     const auto take = [&](std::int64_t floats) { return (scratch += floats) - floats; };
     const std::int64_t of_keys = blocks.keys * blocks.dim, of_queries = block * blocks.dim;
     keys = take(of_keys), dkeys = take(of_keys), dvalues = take(of_keys);          // [keys][dim]
@@ -75,6 +79,9 @@ struct Backward {
       ops::attention_backward_row(Lane{}, columns, lse[r], delta[r], p + r * block, ds + r * block);
       for (std::int64_t j = diagonal ? r + 1 : block; j < round_up(r + 1, strip); ++j) p[r * block + j] = ds[r * block + j] = 0;
       for (std::int64_t j = 0; j < before && j < block; ++j) p[r * block + j] = ds[r * block + j] = 0;
+      const std::int64_t first = before < 0 ? 0 : before, end = diagonal ? r + 1 : block;
+      coded_p.pass(end - first, p + r * block + first);
+      coded_dp.pass(end - first, ds + r * block + first, 1.0f / __builtin_sqrtf(float(a.heads.head_dim)));
     }
   }
 
@@ -112,14 +119,13 @@ struct Backward {
   }
 };
 
-}  // namespace
-
-void attention_backward(const ops::AttentionBackward& a, const Tensor& workspace) {
+template <class... Types, class P, class Dp>
+void backward(const ops::AttentionBackward& a, const P& p, const Dp& dp, const Tensor& workspace) {
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, floats = AttentionBlocks(a.heads).backward_floats(),
                      query_blocks = AttentionBlocks::query_blocks(a.heads);
-  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<Types...>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads, [&](std::int64_t job) {
-      const Backward<T> work(a, job / a.heads.kv_heads, job % a.heads.kv_heads, workspace.f32() + this_thread() * floats);
+      const Backward<T, P, Dp> work(a, p, dp, job / a.heads.kv_heads, job % a.heads.kv_heads, workspace.f32() + this_thread() * floats);
       work.load_keys_and_values();
       for (std::int64_t h = 0; h < a.heads.group(); ++h)
         for (std::int64_t i = 0; i < query_blocks; ++i)
@@ -127,6 +133,17 @@ void attention_backward(const ops::AttentionBackward& a, const Tensor& workspace
       work.store_keys_and_values();
     });
   });
+}
+
+}  // namespace
+
+void attention_backward(const ops::AttentionBackward& a, const Tensor& workspace) {
+  backward<float, Bf16, Fp16>(a, PlainScores{}, PlainScores{}, workspace);
+}
+
+void emulated_attention_backward(const ops::AttentionBackward& a, const ops::QuantizeSpec& p, const ops::QuantizeSpec& dp,
+                                 const Tensor& workspace) {
+  with_scores(p, [&](const auto& of_p) { with_scores(dp, [&](const auto& of_dp) { backward<float>(a, of_p, of_dp, workspace); }); });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

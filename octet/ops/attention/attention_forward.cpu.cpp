@@ -2,6 +2,7 @@
 #include "octet/ops/attention/attention.math.hpp"
 #include "octet/ops/attention/blocks.hpp"
 #include "octet/ops/attention/multiply.hpp"
+#include "octet/ops/attention/scores.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 // For one key head, its keys are transposed once into panels of a block of keys, its values widened. Then every block of query rows that
@@ -12,15 +13,16 @@ namespace {
 
 constexpr std::int64_t block = AttentionBlocks::block;
 
-template <class T>
+template <class T, class Scores>
 struct Forward {
   const ops::AttentionForward& a;
+  const Scores& coded;  // how the product with values reads exponentials
   AttentionBlocks blocks;
   std::int64_t sequence, kv_head;
   float *panels, *values, *query, *out, *scores;
 
-  Forward(const ops::AttentionForward& a, std::int64_t sequence, std::int64_t kv_head, float* scratch)
-      : a(a), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
+  Forward(const ops::AttentionForward& a, const Scores& coded, std::int64_t sequence, std::int64_t kv_head, float* scratch)
+      : a(a), coded(coded), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
     panels = scratch;                            // [keys / block][dim][block]
     values = panels + blocks.keys * blocks.dim;  // [keys][dim]
     query = values + blocks.keys * blocks.dim;   // [block][dim]
@@ -65,6 +67,7 @@ struct Forward {
     for (std::int64_t j = valid; j < padded; ++j) s[j] = -__builtin_inff();
     const auto row = ops::exponentials_row(Lane{}, padded - begin, s + begin);
     for (std::int64_t j = padded; j < end; ++j) s[j] = 0;
+    coded.pass(valid - (key > begin ? key : begin), s + (key > begin ? key : begin));
     return row;
   }
 
@@ -97,18 +100,18 @@ struct Forward {
   }
 };
 
-}  // namespace
-
-void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) {
+template <class... Types, class Scores>
+void forward(const ops::AttentionForward& a, const Scores& scores, const Tensor& workspace) {
   const AttentionBlocks sizes(a.heads);
   // One job is one key head of one sequence; where these are few, each part of its query blocks is one.
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.query_blocks(a.heads);
   const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads),
                      parts = wanted < query_blocks ? wanted : query_blocks;
-  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<Types...>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads * parts, [&](std::int64_t job) {
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
-      const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, workspace.f32() + this_thread() * sizes.forward_floats());
+      const Forward<T, Scores> work(a, scores, head / a.heads.kv_heads, head % a.heads.kv_heads,
+                                    workspace.f32() + this_thread() * sizes.forward_floats());
       const std::int64_t begin = part * query_blocks / parts, end = (part + 1) * query_blocks / parts;
       const QueryBlock first = sizes.query_block(a.heads, begin), last = sizes.query_block(a.heads, end - 1);
       work.load_keys_and_values(work.first_block(first), last.first + last.end);
@@ -116,6 +119,14 @@ void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) 
         for (std::int64_t i = begin; i < end; ++i) work.query_block(work.kv_head * a.heads.group() + h, sizes.query_block(a.heads, i));
     });
   });
+}
+
+}  // namespace
+
+void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) { forward<float, Bf16, Fp16>(a, PlainScores{}, workspace); }
+
+void emulated_attention_forward(const ops::AttentionForward& a, const ops::QuantizeSpec& p, const Tensor& workspace) {
+  with_scores(p, [&](const auto& scores) { forward<float>(a, scores, workspace); });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -2,8 +2,6 @@
 
 #include "octet/ops/attention/cudnn_attention.hpp"
 
-#include <cudnn_frontend.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,16 +9,11 @@
 #include <mutex>
 
 #include "octet/base/log.hpp"
-#include "octet/tensor/cuda/device.hpp"
-
-namespace cudnn_frontend {
-void* cudnn_dlhandle = nullptr;  // wanted by its headers when cuDNN is loaded and not linked
-}
+#include "octet/ops/attention/cudnn_library.hpp"
 
 namespace octet::cuda {
 namespace {
 
-namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Size = std::int64_t;
 
@@ -29,30 +22,6 @@ enum Id : Size { q_id = 1, k_id, v_id, o_id, stats_id, do_id, dq_id, dk_id, dv_i
 
 // The shapes that graphs are built for, the first ones met: a program that meets a new length with every token must not build for each.
 constexpr std::size_t most_problems = 64;
-
-void require(fe::error_t e, const char* what) {
-  if (e.is_bad()) throw DeviceError(format("cuDNN: {}: {}", what, e.get_message()));
-}
-
-// cuDNN's version and handle; of one thread at a time.
-struct Library {
-  cudnnHandle_t handle = nullptr;
-  std::string version, why_not;
-
-  Library() try {
-    open_library("libcudart.so.13");  // cudnn-frontend searches it by this name and finds the loaded one
-    fe::cudnn_dlhandle = open_library("libcudnn.so.9");
-    const std::size_t v = fe::detail::get_backend_version();
-    if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) why_not = "cuDNN does not work with this GPU";
-    else version = format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
-  } catch (const std::exception& e) {
-    why_not = e.what();
-  }
-};
-Library& library() {
-  static Library& it = *new Library;  // never freed: cuDNN may be unloaded before static objects are destroyed
-  return it;
-}
 
 // Where the matrices of one segment of queries lie: cuDNN's dimensions are [B, heads, S, d]. The segment ends at the last of its keys, and
 // all of a sequence is one segment.
@@ -123,13 +92,13 @@ class Segment {
 
   void forward(Queue queue, const ops::AttentionForward& a, void* workspace) {
     std::unordered_map<Size, void*> at = inputs(a, KeyMatrix(a.heads, a.qkv, a.keys));
-    run(queue, *forward_.graph, at, workspace, "attention forward");
+    run_graph(queue, *forward_.graph, at, workspace, "attention forward");
   }
 
   void backward(Queue queue, const ops::AttentionBackward& a, const KeyMatrix& gradients, void* workspace) {
     std::unordered_map<Size, void*> at = inputs(a, KeyMatrix(a.heads, a.qkv, a.keys));
     at[do_id] = row(a.d_o), at[dq_id] = row(a.dqkv), at[dk_id] = gradients.keys, at[dv_id] = gradients.values;
-    run(queue, *gradient(a.deterministic).graph, at, workspace, "attention backward");
+    run_graph(queue, *gradient(a.deterministic).graph, at, workspace, "attention backward");
   }
 
   const Sizes& sizes() const { return sizes_; }
@@ -137,10 +106,7 @@ class Segment {
  private:
   using Graph = std::shared_ptr<fe::graph::Graph>;
   using Node = std::shared_ptr<Tensor_attributes>;
-  struct Built {
-    Graph graph;
-    Size bytes = 0;
-  };
+  using Built = BuiltGraph;
 
   const Built& gradient(bool deterministic) {
     if (deterministic && deterministic_.graph == nullptr) deterministic_ = build_backward(true);
@@ -157,10 +123,6 @@ class Segment {
     at[stats_id] = a.lse.f32() + sizes_.first * sizes_.B * sizes_.H;
     if (a.document_starts) at[starts_id] = row(a.document_starts);
     return at;
-  }
-  static void run(Queue queue, fe::graph::Graph& graph, std::unordered_map<Size, void*>& at, void* workspace, const char* what) {
-    if (fe::detail::set_stream(library().handle, queue) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: it does not take the stream");
-    require(graph.execute(library().handle, at, workspace), what);
   }
 
   Graph new_graph() const {
@@ -199,13 +161,6 @@ class Segment {
                                           .set_stride({sizes_.rows, sizes_.rows, 1, 1}));
     return attributes.set_score_mod(
         [starts, sizes = sizes_](const Graph& part, const Node& scores) { return mask_documents(part, scores, starts, sizes); });
-  }
-
-  static Built built(const Graph& graph, const char* what) {
-    Built b{graph};
-    require(graph->build(library().handle, {fe::HeurMode_t::A}), what);
-    require(graph->get_workspace_size(b.bytes), what);
-    return b;
   }
 
   Built build_forward() const {
@@ -292,7 +247,7 @@ Known& known() {
 }
 
 std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
-  if (library().version.empty()) throw DeviceError(library().why_not);
+  if (cudnn_library().version.empty()) throw DeviceError(cudnn_library().why_not);
   return std::make_unique<Graphs>(p);
 } catch (const std::exception& e) {
   log::warn("attention of {} heads of {}, {} tokens in {} of {}{}: {}; Octet's own kernels, which are slow, compute it", p.heads.heads,
@@ -304,8 +259,8 @@ std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
 }  // namespace
 
 std::string cudnn_version(std::string* why_not) {
-  if (why_not != nullptr) *why_not = library().why_not;
-  return library().version;
+  if (why_not != nullptr) *why_not = cudnn_library().why_not;
+  return cudnn_library().version;
 }
 
 CudnnAttention* cudnn_attention(const AttentionProblem& p) {

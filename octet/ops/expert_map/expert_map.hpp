@@ -26,7 +26,7 @@ struct ExpertMap {
 };
 
 /// The least number of rows, a multiple of the tile, that is enough for every choice of T tokens among E experts, K each:
-/// T K + E (tile - 1), rounded down to the tile. It does not depend on the choice, so memory and launches do not, either.
+/// T K + min(E, T K) (tile - 1), rounded down to the tile. It does not depend on the choice, so memory and launches do not, either.
 std::int64_t rows_of_experts(std::int64_t tokens, std::int64_t choices, std::int64_t experts, std::int64_t tile);
 
 /// Memory for the map of T tokens.
@@ -35,5 +35,9 @@ ExpertMap empty_expert_map(Stream&, std::int64_t tokens, std::int64_t choices, s
 /// Fills the map. chosen: i32 [T, K], experts in [0, E), different ones per token. Same input, same map on every device. Throws
 /// ContractError on other shapes or dtypes and, on the CPU, for an expert out of range, naming its place.
 void expert_map(Stream&, const Tensor& chosen, const ExpertMap&);
+
+/// Throw ContractError, naming the op, unless the tensors have the shapes and dtypes above, of 1 to 1024 experts.
+void check_row_groups(const char* op, const RowGroups&);
+void check_expert_map(const char* op, const ExpertMap&);
 
 }  // namespace octet::ops

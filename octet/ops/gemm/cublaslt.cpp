@@ -64,6 +64,7 @@ struct Prepared {
   cublasLtMatrixLayout_t a, b, d;  // the library's A (b here), B and D
   cublasLtMatmulAlgo_t algorithm{};
   bool found = false;
+  bool own = false;  // Octet's kernel was chosen
 
   explicit Prepared(const GemmForm& f)
       : form(f),
@@ -161,31 +162,45 @@ class Stopwatch {
   Event begin_ = make_event(), end_ = make_event();
 };
 
-// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library refuses are dropped,
-// and after the first round the slow ones.
-GemmAlgorithm fastest(const Prepared& prepared, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
+// One way to multiply, and how it is stored.
+struct Candidate {
+  std::function<bool(void* d)> run;  // false: refused
+  GemmAlgorithm algorithm;
+};
+
+std::vector<Candidate> candidates_of(const Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemm& own) {
+  std::vector<Candidate> out;
+  for (const auto& one : guesses(prepared, o.workspace_bytes, candidates)) {
+    Candidate c{[&prepared, queue, &o, algo = one.algo](void* d) { return prepared.run(queue, o, algo, d) == CUBLAS_STATUS_SUCCESS; }, {}};
+    std::copy_n(one.algo.data, c.algorithm.config.size(), c.algorithm.config.begin());
+    c.algorithm.workspace_bytes = one.workspaceSize;
+    out.push_back(std::move(c));
+  }
+  if (own) out.push_back({own, {.own = true}});
+  return out;
+}
+
+// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that are refused are dropped, and after
+// the first round the slow ones.
+GemmAlgorithm fastest(const Prepared& prepared, Queue queue, const GemmOperands& o, std::vector<Candidate> list) {
   const std::size_t d_bytes = std::size_t(prepared.form.M * prepared.form.N) * size_of(prepared.form.d);
   const Aside aside(prepared.form.accumulate ? d_bytes : 0);
-  GemmAlgorithm best;
-  const auto take = [&](const cublasLtMatmulHeuristicResult_t& one, double milliseconds) {
-    std::copy_n(one.algo.data, best.config.size(), best.config.begin());
-    best.workspace_bytes = one.workspaceSize, best.microseconds = 1000 * milliseconds;
-  };
-  if (prepared.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
+  if (prepared.form.accumulate && aside.data() == nullptr) return list.front().algorithm;
   void* const to = prepared.form.accumulate ? aside.data() : o.d;
-  std::erase_if(list, [&](const auto& one) { return prepared.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
-  if (list.empty()) return best;
+  std::erase_if(list, [&](const Candidate& one) { return !one.run(to); });
+  if (list.empty()) return {};
   std::vector<double> least(list.size(), INFINITY);
   Stopwatch watch;
   double front = INFINITY;
   for (int round = 0; round < timings; ++round) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (round == 0 || least[i] < far_behind * front)
-        least[i] = std::min(least[i], watch.time(queue, [&] { prepared.run(queue, o, list[i].algo, to); }));
+      if (round == 0 || least[i] < far_behind * front) least[i] = std::min(least[i], watch.time(queue, [&] { list[i].run(to); }));
     front = *std::min_element(least.begin(), least.end());
   }
   const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
-  return take(list[at], least[at]), best;
+  GemmAlgorithm best = list[at].algorithm;
+  best.microseconds = 1000 * least[at];
+  return best;
 }
 
 // A stored algorithm that the library still accepts for this form.
@@ -198,26 +213,21 @@ bool accept(Prepared& prepared, const GemmAlgorithm& a, std::size_t workspace_by
          result.workspaceSize <= workspace_bytes;
 }
 
-void choose(Prepared& prepared, Queue queue, const GemmOperands& o, bool deterministic) {
+void choose(Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemm& own, bool deterministic) {
   GemmAlgorithms& known = GemmAlgorithms::of_process();
-  if (const auto stored = known.find(prepared.form); stored && accept(prepared, *stored, o.workspace_bytes)) {
-    prepared.found = true;
-    return;
-  }
-  const bool tune = !deterministic && !capturing(queue);
-  const auto list = guesses(prepared, o.workspace_bytes, tune ? candidates : 1);
+  const auto take = [&](const GemmAlgorithm& a) {
+    prepared.own = a.own, prepared.found = true;
+    std::copy(a.config.begin(), a.config.end(), prepared.algorithm.data);
+  };
+  if (const auto stored = known.find(prepared.form); stored && (stored->own ? bool(own) : accept(prepared, *stored, o.workspace_bytes)))
+    return take(*stored);
+  std::vector<Candidate> list = candidates_of(prepared, queue, o, own);
   if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own slow kernel runs instead", to_text(prepared.form));
-  GemmAlgorithm chosen;
-  if (tune) {
-    chosen = fastest(prepared, queue, o, list);
-  } else {
-    std::copy_n(list[0].algo.data, chosen.config.size(), chosen.config.begin());
-    chosen.workspace_bytes = list[0].workspaceSize;
-  }
+  const bool tune = !deterministic && !capturing(queue);
+  const GemmAlgorithm chosen = tune ? fastest(prepared, queue, o, std::move(list)) : list.front().algorithm;
   if (chosen == GemmAlgorithm{})
     return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own slow kernel runs instead", to_text(prepared.form));
-  std::copy(chosen.config.begin(), chosen.config.end(), prepared.algorithm.data);
-  prepared.found = true;
+  take(chosen);
   known.store(prepared.form, chosen);
 }
 
@@ -253,7 +263,7 @@ const CublasLt& cublaslt() {
   return *it;
 }
 
-bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, bool deterministic) {
+bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, const OwnGemm& own, bool deterministic) {
   static std::mutex mutex;
   static auto& all = *new std::map<GemmForm, std::unique_ptr<Prepared>>;  // outlives all work on the GPU
   const std::lock_guard lock(mutex);
@@ -261,8 +271,9 @@ bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, bool det
   const bool unknown = prepared == nullptr;
   if (unknown) prepared = std::make_unique<Prepared>(form);
   prepared->point_at(o);
-  if (unknown) choose(*prepared, queue, o, deterministic);
+  if (unknown) choose(*prepared, queue, o, own, deterministic);
   if (!prepared->found) return false;
+  if (prepared->own) return own && own(o.d);
   require(prepared->run(queue, o, prepared->algorithm, o.d), to_text(form).c_str());
   return true;
 }

@@ -4,6 +4,8 @@
 
 #include <cublasLt.h>
 
+#include <functional>
+
 #include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/queue.hpp"
@@ -40,8 +42,10 @@ struct GemmOperands {
   void* workspace;
   std::size_t workspace_bytes;
 };
-/// Multiplies by the algorithm that this process has for the form, found on first use. False, and nothing is done, when the library has
-/// none.
-bool multiply(Queue, const ops::GemmForm&, const GemmOperands&, bool deterministic);
+/// The same product by a kernel of Octet's own, whose result goes to `d`. False, and nothing is done, where it does not take the operands.
+using OwnGemm = std::function<bool(void* d)>;
+/// Multiplies by the algorithm that this process has for the form, found on first use. False, and nothing is done, when neither the library
+/// nor `own`, which may be empty, has one.
+bool multiply(Queue, const ops::GemmForm&, const GemmOperands&, const OwnGemm& own, bool deterministic);
 
 }  // namespace octet::cuda

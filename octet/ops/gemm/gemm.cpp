@@ -9,35 +9,10 @@
 namespace octet::ops {
 namespace {
 
-bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor(); }
 bool eight_bit(const Gemm& g) { return g.a.eight_bit() || g.b.eight_bit(); }
 
-// Exact in BF16: its own values, and FP8 codes unless each block's descale has a mantissa that must be multiplied in.
-bool fits_bf16(const Quantized& q) { return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || one_descale(q))); }
-
-GemmReady prepare(Stream& stream, const Quantized& q, DType compute) {
-  GemmReady r{.values = q.codes, .decode = q.codes.dtype != compute, .descaled = q.power_of_two || !one_descale(q)};
-  if (r.decode) r.values = stream.empty(q.codes.shape, compute, Lifetime::scratch, Category::workspace);
-  return r;
-}
-
-void check_operand(const Quantized& q, std::string_view which, bool cpu) {
-  const DType t = q.codes.dtype;
-  check(q.codes.shape.rank == 2 && (is_fp8(t) || is_activation(t)), "gemm: {} must be a matrix of e4m3, e5m2, bf16, f16 or f32, got {} {}",
-        which, q.codes.shape, t);
-  if (!is_fp8(t)) {
-    const bool factor = cpu && q.decoded && one_descale(q) && q.descales.dtype == DType::f32;
-    return check(!q.descales || factor, "gemm: {} is {} and cannot have descales", which, t);
-  }
-  check(cpu || !q.transposed, "gemm: {} is {} and must be K-contiguous, not a transposed view", which, t);
-  check(bool(q.descales) && (q.descales.dtype == DType::f32 || q.descales.dtype == DType::e8m0),
-        "gemm: {} is {} and needs f32 or e8m0 descales", which, t);
-  const Shape layout = descale_shape(q.block, q.descales.dtype, q.rows(), q.cols());
-  check(q.descales.shape == layout, "gemm: descales of {} must be {} for blocks of {}, got {}", which, layout, q.block, q.descales.shape);
-}
-
 void check_gemm(const Gemm& g, bool cpu) {
-  check_operand(g.a, "a", cpu), check_operand(g.b, "b", cpu);
+  check_gemm_operand("gemm", g.a, "a", cpu), check_gemm_operand("gemm", g.b, "b", cpu);
   const std::int64_t M = g.a.rows(), N = g.b.rows(), K = g.a.cols();
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
   check(g.d.shape == Shape{M, N} && is_activation(g.d.dtype), "gemm: d must be [{}, {}] of f32, bf16 or f16, got {} {}", M, N, g.d.shape,
@@ -104,7 +79,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   if (s.way == GemmWay::tiled) s.a_scales = scratch(g.a.descales.shape, DType::u8), s.b_scales = scratch(g.b.descales.shape, DType::u8);
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
-    s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
+    s.a = prepare_operand(stream, g.a, compute), s.b = prepare_operand(stream, g.b, compute);
     if (eight_bit(g)) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
@@ -122,8 +97,8 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
 }
 
 void gemm_on_cpu(Stream& stream, const Gemm& g) {
-  const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
-  const GemmReady a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
+  const DType compute = cpu_compute(stream.target(), g.a, g.b);
+  const GemmReady a = prepare_operand(stream, g.a, compute), b = prepare_operand(stream, g.b, compute);
   Tensor sums;
   const bool rounded = g.d.dtype == DType::f16 || (g.d.dtype == DType::bf16 && (compute == DType::f32 || g.accumulate));
   const bool scaled_and_added = g.accumulate && (!a.descaled || !b.descaled);  // in one call, oneDNN leaves its fast kernels

@@ -5,6 +5,7 @@
 #include "octet/base/log.hpp"
 #include "octet/ops/gemm/cublaslt.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
+#include "octet/ops/grouped_gemm/hopper/hopper.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/tensor/cuda/device.hpp"
 
@@ -72,6 +73,17 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
   launched("gemm factor");
 }
 
+// Octet's kernels for Hopper multiply blocks of 128, too.
+OwnGemm own_kernel(Queue queue, const ops::Gemm& g, const ops::GemmForm& form) {
+  using enum ops::GemmScale;
+  if (form.a_scale != row_128 || (form.b_scale != row_128 && form.b_scale != square_128)) return {};
+  return [queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{},
+          square = form.b_scale == square_128](void* d) {
+    const ops::Gemm own{.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate};
+    return square ? dense_1x128_128x128(queue, own) : dense_1x128_1x128(queue, own);
+  };
+}
+
 /// A form that the fast kernels refuse runs many times slower: one warning per form.
 void say_general_kernel(std::int64_t M, std::int64_t N, std::int64_t K) {
   static std::mutex mutex;
@@ -88,6 +100,9 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
   if (s.way == ops::GemmWay::promoted) {
+    // Of the two kernels, that of whole tiles is faster where these occupy the GPU; the other divides tiles along K.
+    const bool many = ceil_div(M, 256) * ceil_div(N, 128) >= 2 * facts().multiprocessors;
+    if (many && ops::gemm_scale(g.b) == ops::GemmScale::square_128 && dense_1x128_128x128(queue, g)) return;
     if (promoted_gemm(queue, g, s.workspace)) return;
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
@@ -117,7 +132,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                          [&]<class T>() { bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.as<T>()); });
     launched("gemm bias");
   }
-  if (!multiply(queue, form, o, deterministic)) {
+  if (!multiply(queue, form, o, own_kernel(queue, g, form), deterministic)) {
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
   }

@@ -4,16 +4,10 @@
 
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/gemm/gemm_algorithms.hpp"
+#include "octet/ops/gemm/operands.hpp"
 #include "octet/tensor/backend.hpp"
 
 namespace octet::ops {
-
-/// An operand as the library that multiplies gets it.
-struct GemmReady {
-  Tensor values;
-  bool decode = false;    // values are scratch, to be filled
-  bool descaled = false;  // its descales are in the values, not in a factor of the sums
-};
 
 /// How an operand is scaled; nothing when no library has a name for it.
 std::optional<GemmScale> gemm_scale(const Quantized&);

@@ -9,7 +9,10 @@ namespace {
 
 constexpr std::string_view between = " = ";
 
+constexpr std::string_view own_kernel = "octet";
+
 std::string words_of(const GemmAlgorithm& a) {
+  if (a.own) return std::string(own_kernel) + " " + fixed(a.microseconds, 1);
   char word[20];
   std::string out;
   for (const std::uint64_t w : a.config) std::snprintf(word, sizeof word, "%016llx ", static_cast<unsigned long long>(w)), out += word;
@@ -33,6 +36,12 @@ bool read(std::string_view word, T& out, Base... base) {
 GemmAlgorithm algorithm_of(std::string_view words, std::int64_t line) {
   GemmAlgorithm a;
   bool good = true;
+  if (words.starts_with(own_kernel)) {
+    next_word(words), a.own = true;
+    if (!read(next_word(words), a.microseconds) || !words.empty())
+      throw DataError(format("gemm-plans.txt, line {}: must have a time after '= {}'", line, own_kernel));
+    return a;
+  }
   for (std::uint64_t& w : a.config) good = good && read(next_word(words), w, 16);
   good = good && read(next_word(words), a.workspace_bytes, 16) && read(next_word(words), a.microseconds) && words.empty();
   if (!good) throw DataError(format("gemm-plans.txt, line {}: must have 9 hexadecimal words and a time after '='", line));

@@ -22,7 +22,12 @@ TEST(GemmAlgorithms, ComeBackFromTheirText) {
   GemmAlgorithms a, b;
   a.store(fp8, some);
   a.store(half, {});
+  GemmForm third = fp8;
+  third.M = 1024;
+  const GemmAlgorithm own{.own = true, .microseconds = 7.5};
+  a.store(third, own);
   EXPECT_TRUE(b.load(a.text("library on GPU"), "library on GPU"));
+  EXPECT_EQ(b.find(third), own);
   EXPECT_EQ(b.find(fp8), some);
   EXPECT_EQ(b.find(half), GemmAlgorithm{});
   EXPECT_EQ(b.text("library on GPU"), a.text("library on GPU"));
@@ -48,7 +53,8 @@ TEST(GemmAlgorithms, RefuseADamagedText) {
   GemmAlgorithms a;
   a.store(fp8, some);
   const std::string good = a.text("m");
-  for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n"})
+  for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n",
+                                 good + "1x1x1 bf16 bf16 bf16 = octet\n", good + "1x1x1 bf16 bf16 bf16 = octet 1 2\n"})
     EXPECT_THROW(a.load(bad, "m"), DataError) << bad;
 }
 

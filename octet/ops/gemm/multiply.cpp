@@ -18,14 +18,16 @@ dnnl::engine& engine() {
 
 memory::data_type type_of(DType t) { return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32; }
 
+std::int64_t step(std::int64_t given, std::int64_t dense) { return given != 0 ? given : dense; }
+
 // oneDNN's compiled primitive of one form.
 struct Prepared {
   memory::desc a, b, d, alpha, bias;
   dnnl::matmul primitive;
 
   explicit Prepared(const Multiplication& m)
-      : a({m.M, m.K}, type_of(m.type), m.a_transposed ? memory::dims{1, m.M} : memory::dims{m.K, 1}),
-        b({m.K, m.N}, type_of(m.type), m.b_transposed ? memory::dims{m.N, 1} : memory::dims{1, m.K}),
+      : a({m.M, m.K}, type_of(m.type), m.a_transposed ? memory::dims{1, step(m.a_step, m.M)} : memory::dims{step(m.a_step, m.K), 1}),
+        b({m.K, m.N}, type_of(m.type), m.b_transposed ? memory::dims{step(m.b_step, m.N), 1} : memory::dims{1, step(m.b_step, m.K)}),
         d({m.M, m.N}, type_of(m.result), memory::dims{m.N, 1}),
         alpha({1, 1}, memory::data_type::f32, memory::dims{1, 1}),
         bias({1, m.N}, memory::data_type::f32, memory::dims{m.N, 1}) {

@@ -1,4 +1,5 @@
 #include "octet/ops/gemm/gemm.kernels.hpp"
+#include "octet/ops/gemm/operand_view.cuh"
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/pack.cuh"
 
@@ -10,47 +11,9 @@ namespace {
 
 constexpr int side = 16;
 
-// An operand as a thread reads it.
-struct View {
-  const void* codes;
-  const void* descales;
-  DType type, descale_type;
-  std::int64_t row, column;                // steps between codes
-  std::int64_t block_rows, block_columns;  // 0: all
-  DescaleStride descale;
-
-  __device__ float at(std::int64_t r, std::int64_t c) const {
-    const std::int64_t i = r * row + c * column;
-    if (type == DType::f32) return static_cast<const float*>(codes)[i];
-    if (type == DType::bf16) return to_float(static_cast<const Bf16*>(codes)[i]);
-    if (type == DType::f16) return to_float(static_cast<const Fp16*>(codes)[i]);
-    const std::uint8_t code = static_cast<const std::uint8_t*>(codes)[i];
-    const std::int64_t at =
-        (block_rows == 0 ? 0 : r / block_rows) * descale.row_block + (block_columns == 0 ? 0 : c / block_columns) * descale.col_block;
-    const float scale =
-        descale_type == DType::e8m0 ? decode_e8m0(static_cast<const std::uint8_t*>(descales)[at]) : static_cast<const float*>(descales)[at];
-    return (type == DType::e4m3 ? octet::decode<E4M3>(code) : octet::decode<E5M2>(code)) * scale;
-  }
-};
-
-View view_of(const Quantized& q) {
-  const std::int64_t stored = q.codes.shape[1];
-  View v{q.codes.data,
-         q.descales.data,
-         q.codes.dtype,
-         q.descales.dtype,
-         q.transposed ? 1 : stored,
-         q.transposed ? stored : 1,
-         q.block.rows,
-         q.block.cols,
-         {}};
-  if (q.descales) v.descale = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
-  return v;
-}
-
 template <class T>
-__global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N, std::int64_t K, View a, View b, const float* bias,
-                             bool accumulate, T* d) {
+__global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N, std::int64_t K, OperandView a, OperandView b,
+                             const float* bias, bool accumulate, T* d) {
   __shared__ float left[side][side + 1], right[side][side + 1];
   const int x = threadIdx.x, y = threadIdx.y;
   const std::int64_t m = first + std::int64_t(blockIdx.y) * side + y, n = std::int64_t(blockIdx.x) * side + x,

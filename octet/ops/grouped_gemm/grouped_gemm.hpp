@@ -41,7 +41,7 @@ struct GroupedColumnsGemm {
 };
 void grouped_gemm(Stream&, const GroupedColumnsGemm&);
 
-// Both: formats, scales and accumulation as in gemm.hpp. One launch or a fixed number of them, whatever E is. Limits of groups are read on
+// Both: formats, scales and accumulation as in gemm.hpp. One launch or a fixed number of them, for every E. Limits of groups are read on
 // the device; FLOPs are counted for the bound of the rows on the null device. Throw ContractError on other shapes or formats.
 
 }  // namespace octet::ops

@@ -1,5 +1,6 @@
 #include "octet/ops/quantize/slice.kernels.hpp"
 #include "octet/ops/stored/stored.hpp"
+#include "octet/tensor/stored_memory.hpp"
 
 namespace octet::ops {
 namespace {
@@ -21,8 +22,7 @@ MatrixSlice readable(Stream& stream, const StoredSlice& x) {
   if (x.stored.storage == Storage::f16) out.factor = x.stored.tensor_descale();
   if (x.stored.storage != Storage::e4m3_tensor) return out;
   out.values = stream.empty({x.stored.count()}, DType::f32);
-  const Stored flat{.codes = x.stored.codes.reshaped({x.stored.count()}), .scales = x.stored.scales, .storage = x.stored.storage};
-  decode_stored(stream, flat, out.values);
+  decode_stored(stream, flat(x.stored), out.values);
   return out;
 }
 

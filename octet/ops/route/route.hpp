@@ -13,7 +13,7 @@ namespace octet::ops {
 /// Sources: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", eq. 13 to 16; Muennighoff et al. 2024, "OLMoE"; DeepSeek-V2, eq. 22 to 24.
 struct Routing {
   enum class Score : std::uint8_t { softmax, sigmoid } score = Score::softmax;
-  /// What ranks groups: their largest p + bias, or the sum of their two largest.
+  /// The rank of a group: its largest p + bias, or the sum of its two largest.
   enum class GroupScore : std::uint8_t { largest, two_largest } group_score = GroupScore::largest;
   std::int64_t choices = 1;  // K
   std::int64_t groups = 1, kept_groups = 1;
@@ -28,28 +28,31 @@ struct RouteForward {
   Tensor logits, bias;
   Tensor chosen, weights, scores;
 };
-/// Throws ContractError on other shapes or dtypes, where E is no multiple of `groups`, or the kept groups have fewer than K experts.
+/// Throws ContractError on other shapes or dtypes, where E is above 1024 or no multiple of `groups` (64 at most), the kept groups have
+/// fewer than K experts, or groups of one are ranked by their two largest.
 void route_forward(Stream&, const Routing&, const RouteForward&);
 
 /// dlogits = the gradient of u from those of the weights, of p (`dscores`, the same for all tokens of a sequence), and of the z-loss
 /// z_loss * sum over t of (log sum over e of exp u)^2. dlogits: f32 [T, E], overwritten; dweights: f32 [T, K]; dscores: f32 [S, E] for S
-/// sequences of T / S tokens, or empty.
+/// sequences of T / S tokens, or empty; with `relative` they are the gradient of p / (sum over e of p), as in RouteLoad.
 struct RouteBackward {
   Tensor logits, scores, chosen, dweights;
   Tensor dscores = {};
   Tensor dlogits;
   float z_loss = 0;
+  bool relative = false;
 };
 void route_backward(Stream&, const Routing&, const RouteBackward&);
 
-/// What losses and tables of balance read: per sequence and expert the number of choices and the sum of p over its tokens, both added to.
-/// With `relative`, the sum is that of p / (sum over e of p), as DeepSeek-V3's loss per sequence has it. counts, sums: f32 [S, E].
-/// Every sum is in the order of t.
+/// The loads that losses and tables of balance read: per sequence and expert the number of choices and the sum of p over its tokens, both
+/// added to. With `relative`, the sum is that of p / (sum over e of p), as DeepSeek-V3's loss per sequence has it. counts, sums: f32 [S,
+/// E]. Strips of route_strip tokens are summed in the order of t, then the strips in theirs.
 struct RouteLoad {
   Tensor chosen, scores;
   Tensor counts, sums;
   bool relative = false;
 };
 void route_load(Stream&, const RouteLoad&);
+inline constexpr std::int64_t route_strip = 64;
 
 }  // namespace octet::ops

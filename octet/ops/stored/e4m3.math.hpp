@@ -9,7 +9,7 @@ struct E4m3Codec {
   struct Scalars {
     float descale, scale;
   };
-  OCTET_HD static Scalars stored(const StoredView& s, std::int64_t group) { return {power_of(s.block_descales()[group]), 0}; }
+  OCTET_HD static Scalars stored(const StoredView& s, std::int64_t group) { return {decode_e8m0(s.block_descales()[group]), 0}; }
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes lanes, const StoredView&, const typename Lanes::Group& x) {
     const float descale = power_of_two_descale<E4M3>(group_amax(lanes, x));

@@ -44,9 +44,8 @@ OCTET_HD constexpr float power_of_two_descale(float amax) {
 }
 /// 1 / d of a descale: a power of two of which both are normal numbers.
 OCTET_HD constexpr float reciprocal_of_power(float d) { return float_of((254u << 23) - bits_of(d)); }
-/// The exponent of a power of two as E8M0, and back; 0 decodes to 0.
+/// A power of two that is a normal number as E8M0; decode_e8m0() is its inverse.
 OCTET_HD constexpr std::uint8_t e8m0_of(float power) { return std::uint8_t(bits_of(power) >> 23); }
-OCTET_HD constexpr float power_of(std::uint8_t e8m0) { return float_of(std::uint32_t(e8m0) << 23); }
 
 /// |x| where x is finite, otherwise 0: what counts in a maximum.
 template <class V>

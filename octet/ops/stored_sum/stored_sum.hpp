@@ -21,5 +21,7 @@ struct StoredSum {
 };
 /// Throws ContractError on other shapes, dtypes or storages.
 void stored_sum(Stream&, const StoredSum&);
+/// The same values in the storage of `to`.
+inline void convert_stored(Stream& stream, const Stored& from, const Stored& to) { stored_sum(stream, {.parts = from, .sum = to}); }
 
 }  // namespace octet::ops

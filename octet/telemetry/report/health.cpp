@@ -101,8 +101,20 @@ void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
 }
 
 std::string operand_name(const std::string& operand) {
-  for (const auto& [name, text] :
-       {std::pair("x", "activations x"), {"w", "weights w"}, {"dy", "gradients dy"}, {"saved", "saved activations"}})
+  for (const auto& [name, text] : {std::pair("x", "activations x"),
+                                   {"w", "weights w"},
+                                   {"dy", "gradients dy"},
+                                   {"saved", "saved activations"},
+                                   {"q", "queries q"},
+                                   {"k", "keys k"},
+                                   {"v", "values v"},
+                                   {"p", "probabilities p"},
+                                   {"o", "attention's output o"},
+                                   {"do", "gradients of o"},
+                                   {"dp", "gradients of scores dp"},
+                                   {"dq", "gradients dq"},
+                                   {"dk", "gradients dk"},
+                                   {"dv", "gradients dv"}})
     if (operand == name) return text;
   return operand;
 }

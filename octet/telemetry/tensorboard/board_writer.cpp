@@ -148,6 +148,18 @@ void BoardWriter::take(const SharedScalesEvent& e) {
   write(e.step, scalars);
 }
 
+void BoardWriter::take(const ExpertsEvent& e) {
+  std::vector<Scalar> scalars;
+  float least = 1;
+  for (std::size_t i = 0; i < e.layers.size(); ++i) {
+    const auto entropy = float(load_entropy(e, i));
+    least = std::fmin(least, entropy);
+    scalars.push_back({format("experts/layers.{}/entropy", e.layers[i]), entropy});
+  }
+  scalars.push_back({"worst/expert_entropy", least});
+  write(e.step, scalars);
+}
+
 void BoardWriter::take(const EvalEvent& e) {
   // The event of the averaged weights repeats the loss of the last evaluation.
   const Scalar scalar =

@@ -44,6 +44,7 @@ class BoardWriter {
   void take(const HealthEvent&);
   void take(const RanksEvent&);
   void take(const SharedScalesEvent&);
+  void take(const ExpertsEvent&);
   void take(const EvalEvent&);
   void take(const SampleEvent&);
   void take(const IncidentEvent&) {}

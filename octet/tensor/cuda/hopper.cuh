@@ -3,6 +3,7 @@
 // Only for *.sm90a.cu files: Hopper's asynchronous copies, the barriers that count their bytes, and shared memory of a cluster.
 // Names in comments are PTX's. Source: PTX ISA 8.x, "mbarrier", "cp.async.bulk.tensor", "Asynchronous warpgroup".
 
+#include <array>
 #include <cstdint>
 
 #include "octet/tensor/cuda/driver.cuh"
@@ -71,6 +72,43 @@ __device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& fro
       : "memory");
 }
 
+/// The same for a box of three dimensions that begins at {x, y, z}.
+__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& from, int x, int y, int z, Barrier full) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+      "l"(&from), "r"(x), "r"(y), "r"(z), "r"(full.at)
+      : "memory");
+}
+__device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& from, int x, int y, int z, Barrier full) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(&from), "r"(x), "r"(y), "r"(z), "r"(full.at), "h"(std::uint16_t(3))
+      : "memory");
+}
+
+/// The other way: a box of shared memory is stored in, or added to, a matrix; what lies outside of the matrix is dropped. Each element is
+/// added once, in the matrix's type. Writes to shared memory before it need fence_stores(). This thread's stores since the last
+/// commit_stores() are one group.
+__device__ inline void store_box(std::uint32_t from, const CUtensorMap& to, int x, int y, int z) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&to), "r"(x), "r"(y), "r"(z),
+               "r"(from)
+               : "memory");
+}
+__device__ inline void add_box(std::uint32_t from, const CUtensorMap& to, int x, int y, int z) {
+  asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&to), "r"(x), "r"(y),
+               "r"(z), "r"(from)
+               : "memory");
+}
+__device__ inline void fence_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Waits until at most `left` of this thread's groups of stores still read shared memory.
+template <int left>
+__device__ inline void wait_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
+}
+
 /// Registers a thread may use from here on; all warps of a warpgroup execute it, in a kernel with __launch_bounds__(threads, 1).
 template <int count>
 __device__ inline void fewer_registers() {
@@ -100,6 +138,27 @@ inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::s
           "cuTensorMapEncodeTiled");
   return map;
 }
+
+/// A row-major tensor of three dimensions, the innermost first, all of its boxes' rows 128 bytes: as tensor_map() otherwise.
+struct TensorMap3 {
+  CUtensorMapDataType type;
+  std::size_t element_bytes;
+  std::array<std::int64_t, 3> sizes;
+  std::array<std::int64_t, 2> strides;  // elements from one row, and from one matrix, to the next
+  std::array<unsigned, 2> box;          // rows, matrices
+
+  CUtensorMap over(const void* data) const {
+    static auto* const encode = driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+    const cuuint64_t extents[] = {cuuint64_t(sizes[0]), cuuint64_t(sizes[1]), cuuint64_t(sizes[2])};
+    const cuuint64_t steps[] = {cuuint64_t(strides[0]) * element_bytes, cuuint64_t(strides[1]) * element_bytes};
+    const cuuint32_t boxes[] = {cuuint32_t(128 / element_bytes), box[0], box[1]}, ones[] = {1, 1, 1};
+    CUtensorMap map;
+    require(encode(&map, type, 3, const_cast<void*>(data), extents, steps, boxes, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+            "cuTensorMapEncodeTiled");
+    return map;
+  }
+};
 
 /// How many of `clusters` clusters of `blocks` blocks of a kernel this GPU runs at once.
 template <class Kernel>

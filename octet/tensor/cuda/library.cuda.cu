@@ -10,10 +10,21 @@
 namespace octet::cuda {
 namespace {
 
+// "a:b" -> a, b.
+std::vector<std::string> folders_of(const std::string& list) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0, end = 0; end != list.npos; at = end + 1) {
+    end = list.find(':', at);
+    out.push_back(list.substr(at, end - at));
+  }
+  return out;
+}
+
 // "": the loader's own paths.
 std::vector<std::string> places() {
   std::vector<std::string> out{""};
-  if (const char* own = std::getenv("OCTET_CUDA_LIBRARIES")) out.push_back(std::string(own) + "/");
+  if (const char* own = std::getenv("OCTET_CUDA_LIBRARIES"))
+    for (const std::string& folder : folders_of(own)) out.push_back(folder + "/");
   std::vector<std::string> toolkits{"/usr/local/cuda"};
   if (const char* home = std::getenv("CUDA_HOME")) toolkits.insert(toolkits.begin(), home);
   for (const auto& toolkit : toolkits) out.push_back(toolkit + "/lib64/"), out.push_back(toolkit + "/extras/CUPTI/lib64/");

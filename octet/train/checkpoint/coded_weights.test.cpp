@@ -46,7 +46,7 @@ Layers layers_of(Engine& e) {
     Layers out;
     explicit Collect(Engine& e) : e(e) {}
     void block(int number) override { e.model->open(e.stream, number); }
-    void linear(nn::Linear& l) override {
+    void linear(nn::LinearSite& l) override {
       const Scope scope(e.stream);
       out[l.path()] = {bool(l.weight().parameter().codes), values_of(l.weight().operand(e.stream, nn::Weight::Side::rows)),
                        values_of(l.weight().operand(e.stream, nn::Weight::Side::cols))};

@@ -146,8 +146,12 @@ Rules of_steps() {
          if (s.experts == 0) return std::string("the model has no experts");
          return format("{} experts and tensor x context x data = {} must be multiples of it", s.experts, l.tensor * l.context * l.data);
        }},
-      {here, experts, "The model has no experts.", [](const Layout&, const Subject& s) { return s.experts == 0; },
-       says("this version trains no models with experts")},
+      {here, experts, "Experts are on all ranks, and the family is one of this version.",
+       [](const Layout& l, const Subject& s) { return l.experts == 1 && (s.experts == 0 || s.family() != nullptr); },
+       [](const Layout& l, const Subject&) {
+         return std::string(l.experts > 1 ? "this version does not divide experts among ranks; set it to 1"
+                                          : "this version plans this model, and does not train it");
+       }},
   };
 }
 
@@ -206,6 +210,11 @@ Rules of_context() {
                        families_that(&models::ModelFamily::rotary));
        }},
       wide_sums(context),
+      {here, context, "`model.router_loss` is 0.",
+       [](const Layout&, const Subject& s) { return !s.shape.experts || s.shape.experts.balance.loss == 0; },
+       says("model.router_loss counts choices in complete sequences, of which ranks have parts; set it to 0")},
+      {here, context, "`recipe.attention` is `bf16`.", [](const Layout&, const Subject& s) { return !s.codes_attention; },
+       says("a part of a sequence has no attention in 8 bits; set recipe.attention = \"bf16\", or ranks.context = 1")},
       {always, context, "The sequence is a multiple of twice its ranks.",
        [](const Layout& l, const Subject& s) { return has_segments(s, l.context); },
        [](const Layout& l, const Subject& s) {
@@ -246,6 +255,12 @@ Rules of_pipeline() {
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
       no_average(pipeline),
+      {here, pipeline, "`model.router_balance` is not `model`.",
+       [](const Layout&, const Subject& s) {
+         const nn::Balance& b = s.shape.experts.balance;
+         return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::model;
+       },
+       says("the loss of model.router_balance = \"model\" is over the layers of all stages; set model.router_balance = \"layer\"")},
       {here, pipeline, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
        says("factors mu of e4m3_shared are kept by the rank that saves all; set comm.gradients = \"e4m3\" and optim.gradients to another "
             "storage")},

@@ -15,6 +15,7 @@ struct OwningPart : ModelPart {
   OwningPart(models::ModelShape shape, std::int64_t members)
       : ranks(int(members)), partition(parallel::partition_of(ranks, parallel::TensorWire::activations)) {
     shape.layers = 1;
+    shape.experts.first_dense = 0, shape.experts.step = 1, shape.experts.dense.clear();
     model = models::make_model(shape, {.partition = partition.get()}, precision);
     struct Collect final : nn::Visitor {
       std::vector<Parameter*> all;

@@ -35,6 +35,7 @@ struct Subject {
   std::int64_t sequence = 0;  // tokens
   std::string recipe = "bf16";
   std::string eight_bit_recipe = "bf16";                               // of layouts with 8-bit operands
+  bool codes_attention = false;                                        // products of some attention read 8-bit codes
   std::optional<optim::AdamWConfig> optimizer = optim::AdamWConfig{};  // at the layout's level
   bool average = false;
   parallel::CommConfig comm = {};

@@ -38,6 +38,9 @@ class StepHook {
   /// Whether before() may change weights: the step then waits for copies of them that a checkpoint makes.
   virtual bool changes_weights() const { return true; }
   virtual void after(const StepResults&) {}
+  /// After each step, which is in the record now: whether the run shall stop and save its state, as after a signal. Of several ranks each
+  /// is asked, and they stop together, one step later.
+  virtual bool stops_after(const telemetry::StepEvent&) { return false; }
 };
 
 /// The hook of a run without one.

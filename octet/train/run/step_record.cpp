@@ -52,6 +52,7 @@ void StepRecord::results(std::span<const data::Batch> micro_batches) {
   Recorder& recorder = run_.recorder;
   recorder.scales(step, shown_);
   if (measured(step)) recorder.health(step, shown_);
+  if (measured(step)) recorder.experts(step, engine().model->shape().layers_with_experts(), shown_);
   if (measured(step) && ranks_.leads()) recorder.shared_scales(step, engine().sharding.gradient_sums().scale_uses(engine().stream));
   count_skip(micro_batches);
   recorder.loss_scale(step, shown_.loss_scale);

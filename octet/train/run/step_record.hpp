@@ -27,6 +27,8 @@ class StepRecord {
   Accord timed(Accord own);
   /// When ranks have agreed.
   void emit(std::span<const data::Batch> micro_batches);
+  /// The last one that was emitted.
+  const telemetry::StepEvent& event() const { return event_; }
 
  private:
   Engine& engine() { return run_.engine.engine(); }

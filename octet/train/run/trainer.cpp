@@ -147,7 +147,7 @@ bool Trainer::done() const {
 }
 
 Accord Trainer::own_accord() {
-  return {.stop = stop_requested(), .save = checkpoints_.due(at_.step), .saving = checkpoints_.busy(), .out_of_time = out_of_time()};
+  return {.stop = ranks_.asked_to_stop(), .save = checkpoints_.due(at_.step), .saving = checkpoints_.busy(), .out_of_time = out_of_time()};
 }
 
 Outcome Trainer::run() {
@@ -268,6 +268,7 @@ void Trainer::one_step() {
   record_.end();
   ranks_.agree(engine().stream, record_.timed(own_accord()));
   record_.emit(micro_batches);
+  if (hook_.stops_after(record_.event())) ranks_.ask_to_stop();
 }
 
 void Trainer::average_weights() {

@@ -20,18 +20,14 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
 
 nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   const bool divides = c.optimizer && ranks.size() > 1;
-  return {.part = ranks.rank(),
-          .parts = ranks.size(),
-          .masters = divides && c.ranks.zero >= 1,
-          .gradients = divides && c.ranks.zero >= 2,
-          .weights = divides && c.ranks.zero >= 3};
+  return {.part = ranks.rank(), .parts = ranks.size(), .divided = divides ? nn::Divided(c.ranks.zero) : nn::Divided::nothing};
 }
 
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
-  if (share_of(c, axes.data()).weights) out.weights = scaling::WeightCodes::on_demand;
+  if (share_of(c, axes.data()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
   return out;
 }
 
@@ -60,7 +56,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.partition(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
-      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
+      longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
@@ -153,6 +150,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
   sharding.visit_state(visitor);
+  visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
     for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);

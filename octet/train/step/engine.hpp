@@ -32,6 +32,7 @@ class Engine {
   nn::WeightScales weight_scales;
   Pipeline pipeline;
   StageParameters stage_parameters;
+  const std::int64_t longest_sequence;  // that the model has tables for
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }

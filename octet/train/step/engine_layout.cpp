@@ -18,6 +18,7 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .sequence = c.sequence,
           .recipe = c.precision.recipe,
           .eight_bit_recipe = c.precision.recipe,
+          .codes_attention = scaling::codes_attention(c.precision),
           .optimizer = c.optimizer,
           .average = c.average,
           .comm = c.comm,

@@ -25,8 +25,8 @@ EngineConfig config_of(const std::string& recipe) {
 }
 
 struct Collect final : nn::Visitor {
-  std::vector<nn::Linear*> layers;
-  void linear(nn::Linear& l) override { layers.push_back(&l); }
+  std::vector<nn::LinearSite*> layers;
+  void linear(nn::LinearSite& l) override { layers.push_back(&l); }
 };
 
 /// A tensor of the folder, and its place in an operand of the engine.
@@ -41,7 +41,7 @@ const Place places[] = {{"self_attn.q_proj", "attn.qkv", 0}, {"self_attn.k_proj"
 Quantized operand_of(Engine& e, const std::string& path) {
   Collect collect;
   e.model->visit(collect);
-  for (nn::Linear* l : collect.layers)
+  for (nn::LinearSite* l : collect.layers)
     if (l->path() == path) return l->weight().operand(e.stream, nn::Weight::Side::rows);
   throw ContractError("no layer " + path);
 }
@@ -146,7 +146,7 @@ TEST(ExportedCodes, StoredScalesAreThoseOfOperands) {
   frozen.quantize_weights({});
   Collect collect;
   frozen.model->visit(collect);
-  for (nn::Linear* l : collect.layers) {
+  for (nn::LinearSite* l : collect.layers) {
     if (!l->path().starts_with("layers.")) continue;
     const float stored = form.input_scales.at(l->weight().parameter().path);
     EXPECT_EQ(value_at(l->spec(scaling::Operand::activation, {}).descale, 0), stored) << l->path();

@@ -9,9 +9,12 @@
 namespace octet::train {
 namespace {
 
-// Ranks that divide each layer have equal numbers of tokens, in whole blocks of values if these travel in 8 bits.
+// Ranks that divide each layer have equal numbers of tokens, in whole blocks of values if these travel in 8 bits. A GPU builds its kernels
+// of attention in 8 bits for every length, so lengths have steps there.
 std::int64_t tokens_together(Engine& e) {
+  constexpr std::int64_t step = 128;
   const std::int64_t members = e.partition().members();
+  if (members == 1 && e.precision.codes_attention() && e.stream.apart_from_host()) return step;
   return members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
 }
 
@@ -19,8 +22,10 @@ std::int64_t tokens_together(Engine& e) {
 std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
   const Scope scope(e.stream);
   std::vector<std::int32_t> filled(ids.begin(), ids.end());
-  filled.resize(std::size_t(round_up(std::int64_t(ids.size()), tokens_together(e))), 0);
-  const std::int64_t n = std::int64_t(filled.size()), last = n - std::int64_t(ids.size()) + 1;
+  const std::int64_t own = std::int64_t(ids.size()), together = round_up(own, tokens_together(e));
+  const bool fits = e.partition().divides() || together <= e.longest_sequence;
+  filled.resize(std::size_t(fits ? together : own), 0);
+  const std::int64_t n = std::int64_t(filled.size()), last = n - own + 1;
   const Tensor tokens = e.stream.empty({n}, DType::i32);
   const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());
   upload(e.stream, filled.data(), tokens);
@@ -38,7 +43,7 @@ constexpr std::int64_t no_token = -1;
 std::int64_t next_token(Engine& e, std::span<const std::int32_t> window, const Sampling& sampling, std::uint64_t draw) {
   const bool draws = e.ranks().rank() == 0;
   std::int64_t next = no_token;
-  if (draws || e.parameters.share().weights) {
+  if (draws || e.parameters.share().divides(nn::Divided::weights)) {
     const std::vector<float> logits = next_logits(e, window);
     if (draws && std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) next = sample(logits, sampling, draw);
   }

@@ -134,7 +134,8 @@ void expect_near(const std::vector<float>& ours, const GoldenGradient& golden, d
 }
 
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily,
+                         ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "mixtral"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());

@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "octet/ops/stored_sum/stored_sum.hpp"
 #include "octet/train/step/upload.hpp"
 
 namespace octet::train {
@@ -18,20 +17,11 @@ enum Part : int { forward_part, backward_part, weights_part };
 
 std::int64_t address(const Tensor& t) { return std::int64_t(reinterpret_cast<std::uintptr_t>(t.data)); }
 
-Stored codes_for(Stream& stream, std::int64_t count, Region region = Lifetime::scratch) {
-  const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, region, Category::workspace); };
-  return {.codes = empty({count}, code_type(Storage::e4m3)),
-          .scales = empty(scales_shape(Storage::e4m3, count), scales_type(Storage::e4m3)),
-          .storage = Storage::e4m3};
-}
-
-Stored flat(const Tensor& x) { return Stored::plain(x.reshaped({x.count()})); }
-
 }  // namespace
 
 Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
                    const SequenceMember& member)
-    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), member_(member) {}
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), transfers_(stages, wire), member_(member) {}
 
 bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
   if (one_chunk()) return train_whole(batches, step);
@@ -75,12 +65,12 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
   for (const PipelineAction& a : actions) {
     const Key key{a.micro_batch, a.chunk};
     switch (a.kind) {
-      case Kind::receive_activation: receive(open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
+      case Kind::receive_activation: transfers_.receive(stream_, open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
       case Kind::forward: forward(key, batches, step); break;
       case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
       case Kind::receive_gradient:
-        finish_send(flights_.at(key).output);
-        receive(flights_.at(key).border, a.peer);
+        transfers_.finish_send(flights_.at(key).output);
+        transfers_.receive(stream_, flights_.at(key).border, a.peer);
         break;
       case Kind::backward:
         backward(key, step);
@@ -91,7 +81,7 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
       case Kind::weight_gradient: weight_gradient(key, step); break;
     }
   }
-  for (const auto& [slot, border] : leaving_) finish_send(border);
+  for (const auto& [slot, border] : leaving_) transfers_.finish_send(border);
   leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
   step.after();
@@ -118,11 +108,11 @@ void Pipeline::give_back(const Key& key, Use use) {
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
   const Region borders = take(f, Use::borders);
-  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) finish_send(last.mapped());
+  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) transfers_.finish_send(last.mapped());
   f.batch = upload(stream_, batch, borders, member_);
   if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders);
   f.border = model_.border(stream_, f.batch, borders);
-  if (wire_ == Wire::e4m3) f.codes = codes_for(stream_, f.border.count(), borders);
+  f.codes = transfers_.codes_for(stream_, f.border, borders);
   return f;
 }
 
@@ -193,9 +183,9 @@ void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
     const Scope scope(stream_, borders);
     const auto border = [&](bool none) { return none ? Tensor{} : model_.border(stream_, batch, borders); };
     const models::ChunkBorders place{.number = c, .in = border(embeds(c)), .out = border(has_head(c))};
-    if (place.in) receive(place.in, (stage + stages - 1) % stages);
+    if (place.in) transfers_.receive(stream_, place.in, (stage + stages - 1) % stages);
     f(place);
-    if (place.out) send(place.out, (stage + 1) % stages);
+    if (place.out) transfers_.send(stream_, place.out, (stage + 1) % stages);
   }
 }
 
@@ -215,35 +205,6 @@ void Pipeline::send_gradient(const Key& key, int to) {
   const Flight& f = flights_.at(key);
   leaving_[f.slots[std::size_t(Use::borders)]] = begin_send(f, to);
   give_back(key, Use::borders);
-}
-
-Pipeline::Leaving Pipeline::begin_send(const Flight& f, int to) {
-  if (wire_ == Wire::activations) return {.values = stages_.begin_send(stream_, f.border, to), .scales = {}};
-  ops::stored_sum(stream_, {.parts = flat(f.border), .sum = f.codes});
-  Leaving out;
-  stages_.together(stream_, [&] {
-    out.values = stages_.begin_send(stream_, f.codes.codes, to);
-    out.scales = stages_.begin_send(stream_, f.codes.scales, to);
-  });
-  return out;
-}
-
-void Pipeline::finish_send(const Leaving& border) { stages_.finish_send(border.values), stages_.finish_send(border.scales); }
-
-void Pipeline::send(const Tensor& x, int to) {
-  if (wire_ == Wire::activations) return stages_.send(stream_, x, to);
-  const Scope scope(stream_);
-  const Stored codes = codes_for(stream_, x.count());
-  ops::stored_sum(stream_, {.parts = flat(x), .sum = codes});
-  stages_.together(stream_, [&] { stages_.send(stream_, codes.codes, to), stages_.send(stream_, codes.scales, to); });
-}
-
-void Pipeline::receive(const Tensor& x, int from) {
-  if (wire_ == Wire::activations) return stages_.receive(stream_, x, from);
-  const Scope scope(stream_);
-  const Stored codes = codes_for(stream_, x.count());
-  stages_.together(stream_, [&] { stages_.receive(stream_, codes.codes, from), stages_.receive(stream_, codes.scales, from); });
-  ops::stored_sum(stream_, {.parts = codes, .sum = flat(x)});
 }
 
 }  // namespace octet::train

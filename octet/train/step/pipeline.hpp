@@ -11,6 +11,7 @@
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
 #include "octet/parallel/ranks_config.hpp"
+#include "octet/parallel/transfers.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/upload.hpp"
 
@@ -75,10 +76,7 @@ class Pipeline {
   enum class Use : std::uint8_t { saved, borders, operands };
   static constexpr int uses = 3;
 
-  /// A border that leaves, as values or as codes and their scales.
-  struct Leaving {
-    comm::BegunSend values, scales;
-  };
+  using Leaving = parallel::Transfers::Begun;
 
   /// A micro-batch on its way through a chunk.
   struct Flight {
@@ -116,19 +114,16 @@ class Pipeline {
   /// f(borders) for each chunk of this stage, without saved activations.
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
-  void send(const Tensor&, int to);
   /// The border leaves while this stage computes.
-  Leaving begin_send(const Flight&, int to);
-  void finish_send(const Leaving&);
+  Leaving begin_send(const Flight& f, int to) { return transfers_.begin_send(stream_, f.border, f.codes, to); }
   void send_gradient(const Key&, int to);
-  void receive(const Tensor&, int from);
 
   Stream& stream_;
   models::Model& model_;
   comm::Communicator& stages_;
   parallel::Schedule schedule_;
   int chunks_;
-  Wire wire_;
+  parallel::Transfers transfers_;
   SequenceMember member_;
   std::map<Key, Flight> flights_;
   Replay recordings_;

@@ -35,6 +35,8 @@ Readout read_out(Engine& e) {
   out.loss = read<float>(e.stream, e.mean_loss());
   if (e.loss_scale) out.loss_scale = e.loss_scale->read(e.stream, out.step.skip);
   out.parameter_squares = read<double>(e.stream, e.parameter_squares());
+  const auto values = [&](const Tensor& t) { return t ? nn::flat_values(e.stream, std::vector{t}) : std::vector<float>{}; };
+  out.expert_counts = values(e.model->routers().counts()), out.expert_bias = values(e.model->routers().biases());
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;
   const HostCopy amax(e.stream, slots.amax());

@@ -14,6 +14,7 @@ struct Readout {
   double parameter_squares = 0;       // when last measured
   std::vector<float> amax;            // one for each quantizer
   std::vector<ops::QuantizeHealth> health;
+  std::vector<float> expert_counts, expert_bias;  // [layers, experts] each; empty without experts, or without biases
 };
 /// Waits for the step.
 Readout read_out(Engine&);

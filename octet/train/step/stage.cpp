@@ -8,14 +8,15 @@ namespace octet::train {
 namespace {
 
 // Of a layer's three GEMMs together.
-parallel::Products products_of(Stream& dry, nn::Linear& l, std::int64_t tokens) {
+parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t tokens) {
   const Scope scope(dry);
   const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
     return ops::make_sink(dry, spec, {.shape = shape, .dtype = spec.quantizes() ? DType::bf16 : spec.format, .cols = true}).codes;
   };
-  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {tokens, l.in()}),
+  const std::int64_t rows = tokens * l.used();
+  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {rows, l.in()}),
                 w = operands(l.weight().spec({}), {l.out(), l.in()});
-  const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {tokens, l.out()});
+  const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {rows, l.out()});
   const Work before = dry.work();
   for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})
     ops::gemm(dry, {.a = a, .b = b, .d = dry.empty({a.rows(), b.rows()}, DType::f32)});
@@ -31,7 +32,7 @@ struct Count final : nn::Visitor {
     if (number >= 0) blocks.emplace_back();
     in_block = number >= 0;
   }
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     const parallel::Products more = products_of(dry, l, tokens);
     parallel::Products& sum = in_block ? blocks.back() : head;
     sum.in_8_bits += more.in_8_bits, sum.in_16_bits += more.in_16_bits;

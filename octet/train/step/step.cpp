@@ -69,6 +69,7 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   tell(StepPart::next_codes);
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
   if (engine_.loss_scale) engine_.loss_scale->end_step(engine_.stream, engine_.optimizer->skip());
+  engine_.model->routers().end_step(engine_.stream, engine_.optimizer->skip());
   clear_sums();
   quantize_weights(options.measure_next);
   return true;
@@ -93,9 +94,10 @@ void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted})
-    for (comm::Communicator* ranks : {&e.ranks(), &e.axes.pipeline()})  // of stages the last one has them
-      ranks->all_reduce(e.stream, t, comm::Reduction::sum);
+  // Of stages, the last one has the loss, and each the loads of its own layers.
+  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted, e.model->routers().counts(), e.model->routers().sums()})
+    for (comm::Communicator* ranks : {&e.ranks(), &e.axes.pipeline()})
+      if (t) ranks->all_reduce(e.stream, t, comm::Reduction::sum);
   e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
 }
@@ -114,6 +116,7 @@ void StepRunner::update(const StepOptions& options) {
 
 void StepRunner::clear_sums() {
   engine_.parameters.clear_gradients(engine_.stream);
+  engine_.model->routers().clear_loads(engine_.stream);
   clear(engine_.stream, engine_.loss_sums().sum), clear(engine_.stream, engine_.loss_sums().counted);
 }
 

@@ -78,8 +78,8 @@ Result steps_of(const EngineConfig& config, Order order) {
     Stream side(e.stream);
     QueuedWork first(side);
     LateWork late(side, order == Order::last);
-    if (order == Order::first) e.partition().set_beside(&first);
-    if (order == Order::last || order == Order::unjoined) e.partition().set_beside(&late);
+    if (order == Order::first) e.partition().set_beside(first);
+    if (order == Order::last || order == Order::unjoined) e.partition().set_beside(late);
     StepRunner runner = begin_steps(e);
     for (int s = 0; s < 2; ++s) {
       std::vector<data::Batch> batches;

@@ -87,7 +87,7 @@ class Collect final : public nn::Visitor, public Observer {
   explicit Collect(Engine& e) : e_(e) { e.stream.set_observer(this); }
   ~Collect() override { e_.stream.set_observer(nullptr); }
   void block(int number) override { e_.model->open(e_.stream, number); }
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     const Scope scope(e_.stream);
     Operands::Weight& w = out.weights[l.path()];
     const Quantized rows = l.weight().operand(e_.stream, nn::Weight::Side::rows),

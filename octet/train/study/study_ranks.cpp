@@ -12,7 +12,7 @@ StudyRanks::StudyRanks(const CompareRanks& c, const std::string& device)
       stream_(ranks_.size() > 1 ? machine::device_named(device) : Device::cpu) {}
 
 void StudyRanks::count_in(RunConfig& c) const {
-  if (!alone()) c.ranks.data = ranks_.size() / c.ranks.of_sequence();
+  if (!alone()) c.ranks.data = ranks_.size() / c.ranks.beside_data();
 }
 
 std::int64_t StudyRanks::of_first(std::int64_t own) { return alone() ? own : parallel::of_first(stream_, ranks_, own); }

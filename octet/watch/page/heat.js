@@ -38,7 +38,7 @@ export class Heat {
     this.detail = el("section");
     this.node = el("div", {}, el("div", { class: "tools" },
       choice("Measure", Object.entries(measures).map(([k, m]) => [k, m.name]), (v) => (this.measure = v, this.load())),
-      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"], ["saved", "saved: activations for backward"]], (v) => (this.operand = v, this.draw())),
+      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"], ["saved", "saved: activations for backward"], ["q", "q: queries"], ["k", "k: keys"], ["v", "v: values"], ["p", "p: probabilities"], ["o", "o: attention's output"], ["do", "do: gradients of o"], ["dp", "dp: gradients of scores"], ["dq", "dq: gradients of queries"], ["dk", "dk: gradients of keys"], ["dv", "dv: gradients of values"]], (v) => (this.operand = v, this.draw())),
       el("span", { class: "key" }, this.low, this.keyBar, this.high),
       el("button", { type: "button", onclick: () => this.saveCsv() }, "CSV"), el("button", { type: "button", onclick: () => this.canvas.toBlob((b) => save(this.measure + ".png", b)) }, "PNG"),
       el("button", { type: "button", onclick: () => this.saveSvg() }, "SVG")),

@@ -40,17 +40,17 @@ struct SignedSizes {
   }
 };
 
-/// decode_lanes<E4M3>() times a power of two from 2^-126 to 2^119.
-OCTET_HD Vec decode_e4m3(ByteVec codes, float power) {
+/// decode_lanes<E4M3>() times a factor, rounded once.
+OCTET_HD Vec decode_e4m3(ByteVec codes, float factor) {
 #ifdef OCTET_ISA_v4
   // A code is the FP16 number with the same exponent and mantissa bits times 2^8, subnormal or not.
   const __m128i bytes = (__m128i)codes;
   const __mmask16 nan = _mm_cmpeq_epi8_mask(_mm_or_si128(bytes, _mm_set1_epi8(char(0x80))), _mm_set1_epi8(-1));
   __m256i halves = _mm256_and_si256(_mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7), _mm256_set1_epi16(std::int16_t(0xBFFF)));
   halves = _mm256_mask_add_epi16(halves, nan, halves, _mm256_set1_epi16(0x7E00 - 0x3F80));
-  return (Vec)_mm512_cvtph_ps(halves) * (power * 0x1p8f);
+  return (Vec)_mm512_cvtph_ps(halves) * 0x1p8f * factor;  // 2^8 times the largest factors would be infinite
 #else
-  return decode_lanes<E4M3, Vec>(widen(codes)) * power;
+  return decode_lanes<E4M3, Vec>(widen(codes)) * factor;
 #endif
 }
 

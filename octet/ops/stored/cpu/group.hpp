@@ -89,10 +89,10 @@ struct GroupLaneOf : Lane {
   OCTET_HD Vec load(const std::uint8_t* p, Cursor c) const {
     return load_times(p, c, 1.0f);
   }
-  /// Their product with a power of two from 2^-126 to 2^119.
+  /// Their product with a factor.
   template <class Cursor>
-  OCTET_HD Vec load_times(const std::uint8_t* p, Cursor c, float power) const {
-    return decode_e4m3(load_raw<ByteVec>(p, c), power);
+  OCTET_HD Vec load_times(const std::uint8_t* p, Cursor c, float factor) const {
+    return decode_e4m3(load_raw<ByteVec>(p, c), factor);
   }
 
   template <class Cursor, class Draws>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* new_run = "start a new run without --resume";
 
-std::int64_t ranks_of(const RunConfig& c) { return std::max<std::int64_t>(c.ranks.data, 1); }
+std::int64_t ranks_of(const RunConfig& c) { return c.ranks.sequence_groups(); }
 
 // Numbers of ranks among which n sequences can be divided.
 std::string divisors_text(std::int64_t n) {

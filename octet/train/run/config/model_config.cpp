@@ -63,6 +63,58 @@ void set_rotation(const ModelConfig& c, models::ModelShape& s) {
                              s.rope_scaling->low_freq_factor));
 }
 
+/// What a model computes.
+void set_experts(const ModelConfig& c, models::ExpertsShape& e) {
+  set(e.number, c.experts), set(e.chosen, c.experts_per_token), set(e.width, c.expert_hidden), set(e.step, c.expert_step);
+  if (c.shared_experts >= 0) e.shared = c.shared_experts;
+  if (c.dense_layers >= 0) e.first_dense = c.dense_layers;
+  using Score = ops::Routing::Score;
+  if (c.router_score != "default") e.score = c.router_score == "sigmoid" ? Score::sigmoid : Score::softmax;
+  if (c.router_normalize != "default") e.normalize = c.router_normalize == "yes";
+  set(e.scaling, c.router_scaling), set(e.groups, c.router_groups), set(e.kept_groups, c.router_kept_groups);
+  if (c.swiglu_limit >= 0) e.limit = c.swiglu_limit;
+}
+
+/// What training adds to its loss, also of a model whose folder decides the rest.
+void set_balance(const ModelConfig& c, nn::Balance& b) {
+  using Over = nn::Balance::Over;
+  if (c.router_balance != "default")
+    b.over = c.router_balance == "model" ? Over::model : c.router_balance == "layer" ? Over::layer : Over::sequence;
+  if (c.router_loss >= 0) b.loss = c.router_loss;
+  if (c.router_z_loss >= 0) b.z_loss = c.router_z_loss;
+  if (c.router_bias_rate >= 0) b.bias_rate = c.router_bias_rate;
+}
+
+/// The first key that is about experts; "" for none.
+std::string key_of_experts(const ModelConfig& c) {
+  const std::pair<const char*, bool> keys[] = {{"experts", c.experts > 0},
+                                               {"experts_per_token", c.experts_per_token > 0},
+                                               {"expert_hidden", c.expert_hidden > 0},
+                                               {"shared_experts", c.shared_experts >= 0},
+                                               {"dense_layers", c.dense_layers >= 0},
+                                               {"expert_step", c.expert_step > 0},
+                                               {"router_score", c.router_score != "default"},
+                                               {"router_normalize", c.router_normalize != "default"},
+                                               {"router_scaling", c.router_scaling > 0},
+                                               {"router_groups", c.router_groups > 0},
+                                               {"router_kept_groups", c.router_kept_groups > 0},
+                                               {"router_balance", c.router_balance != "default"},
+                                               {"router_loss", c.router_loss >= 0},
+                                               {"router_z_loss", c.router_z_loss >= 0},
+                                               {"router_bias_rate", c.router_bias_rate >= 0},
+                                               {"swiglu_limit", c.swiglu_limit >= 0}};
+  for (const auto& [key, is_set] : keys)
+    if (is_set) return key;
+  return "";
+}
+
+void require_experts(const ModelConfig& c, const models::ModelShape& s) {
+  const std::string key = key_of_experts(c);
+  if (!key.empty() && !models::model_family(s.family).experts)
+    throw ConfigError(format(
+        "model.{}: models of the family {} have no experts; leave it out, or choose a size with experts (docs/experts.md)", key, s.family));
+}
+
 /// `base` with the keys that are set.
 models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& base) {
   models::ModelShape s = base;
@@ -77,6 +129,11 @@ models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& bas
   if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
   if (c.tied != "default") s.tied = c.tied == "yes";
   set_rotation(c, s);
+  require_experts(c, s);
+  set_experts(c, s.experts), set_balance(c, s.experts.balance);
+  if (s.experts && s.experts.layers_before(s.layers) == 0)
+    throw ConfigError(format("model.layers = {}: none of the blocks has experts, by model.dense_layers = {} and model.expert_step = {}",
+                             s.layers, s.experts.first_dense, s.experts.step));
   return s;
 }
 
@@ -102,7 +159,21 @@ std::string contradictions(const ModelConfig& c, const models::ModelShape& wante
   compare("norm_eps", c.norm_eps > 0, wanted.norm_eps, there.norm_eps);
   compare("rope_theta", c.rope_theta > 0, wanted.rope_theta, there.rope_theta);
   compare("rope_scaling", c.rope_scaling != "default", scaling_text(wanted), scaling_text(there));
+  const models::ExpertsShape &mine = wanted.experts, &its = there.experts;
+  compare("experts", c.experts > 0, mine.number, its.number);
+  compare("experts_per_token", c.experts_per_token > 0, mine.chosen, its.chosen);
+  compare("expert_hidden", c.expert_hidden > 0, mine.width, its.width);
+  compare("shared_experts", c.shared_experts >= 0, mine.shared, its.shared);
+  compare("dense_layers", c.dense_layers >= 0, mine.first_dense, its.first_dense);
+  compare("expert_step", c.expert_step > 0, mine.step, its.step);
+  compare("router_scaling", c.router_scaling > 0, mine.scaling, its.scaling);
+  compare("router_groups", c.router_groups > 0, mine.groups, its.groups);
+  const auto score = [](const models::ExpertsShape& e) {
+    return std::string(e.score == ops::Routing::Score::sigmoid ? "sigmoid" : "softmax");
+  };
+  compare("router_score", c.router_score != "default", score(mine), score(its));
   const auto yes_or_no = [](bool x) { return std::string(x ? "yes" : "no"); };
+  compare("router_normalize", c.router_normalize != "default", yes_or_no(mine.normalize), yes_or_no(its.normalize));
   compare("tied", c.tied != "default", yes_or_no(wanted.tied), yes_or_no(there.tied));
   // A named size has the longest context that was published; a folder may have a shorter one.
   if (c.context > 0) compare("context", true, wanted.max_sequence, there.max_sequence);
@@ -119,17 +190,20 @@ models::ModelShape shape_of_folder(const ModelConfig& c) {
   if (const std::string different = contradictions(c, wanted, there); !different.empty())
     throw ConfigError(format("model.init = \"{}\": {}/config.json decides the model, and contradicts {}; leave these keys out",
                              printable(c.init), printable(c.folder()), different));
-  return there;
+  models::ModelShape shape = there;
+  set_balance(c, shape.experts.balance), shape.experts.limit = wanted.experts.limit;
+  return shape;
 }
 
 }  // namespace
 
 void ModelConfig::fields(config::FieldVisitor& v) {
   constexpr config::Range eps{.at_least = 0, .at_most = 1}, theta{.at_least = 0, .at_most = 1e15}, factor{.at_least = 0, .at_most = 1e6};
+  constexpr config::Range coefficient{.at_least = -1, .at_most = 1e6};
   v.field("size", size,
           "a named size: llama-tiny, smollm2-135m, gpt2-124m, qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, ...; empty: the model of model.init, "
           "or the smallest size of model.family");
-  v.field("family", family, "llama, qwen2, qwen3 or gpt2; empty: the size's own, or llama");
+  v.field("family", family, "llama, qwen2, qwen3, qwen3_moe, olmoe, mixtral, deepseek_moe or gpt2; empty: the size's own, or llama");
   v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
   v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
   v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
@@ -151,6 +225,32 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("rope_original_context", rope_original_context, "context before the stretching; 0: as the size has, or 8192",
           {.at_least = 0, .at_most = 1 << 28});
   v.choice("tied", tied, "whether head and embedding share one matrix; default: as the size has", {"default", "yes", "no"});
+  v.field("experts", experts, "routed experts of a layer; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("experts_per_token", experts_per_token, "of them, chosen by each token; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("expert_hidden", expert_hidden, "columns inside an expert; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
+  v.field("shared_experts", shared_experts, "experts that every token uses; -1: as the size has", {.at_least = -1, .at_most = 4096});
+  v.field("dense_layers", dense_layers, "first blocks without experts; -1: as the size has", {.at_least = -1, .at_most = 4096});
+  v.field("expert_step", expert_step, "of the blocks after them, each so many-th has experts; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.choice("router_score", router_score, "function of the router's logits; default: as the size has", {"default", "softmax", "sigmoid"});
+  v.choice("router_normalize", router_normalize, "whether the weights of a token's experts have a fixed sum; default: as the size has",
+           {"default", "yes", "no"});
+  v.field("router_scaling", router_scaling, "factor of the weights; 0: as the size has", factor);
+  v.field("router_groups", router_groups, "equal groups of experts, of which a token chooses some first; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.field("router_kept_groups", router_kept_groups, "groups that it chooses; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.choice(
+      "router_balance", router_balance,
+      "the tokens over which router_loss balances experts: of all layers of a micro-batch, of each layer, or of each sequence; default: "
+      "as the size has",
+      {"default", "model", "layer", "sequence"});
+  v.field("router_loss", router_loss, "coefficient of the loss that balances experts; -1: as the size has", coefficient);
+  v.field("router_z_loss", router_z_loss, "coefficient of the loss of large logits of routers; -1: as the size has", coefficient);
+  v.field("router_bias_rate", router_bias_rate,
+          "step of each expert's bias towards balance, after each optimizer step; 0: no biases; -1: as the size has", coefficient);
+  v.field("swiglu_limit", swiglu_limit,
+          "in experts, the gate is at most this and the linear part is between this and its negative; 0: no limit; -1: as the size has",
+          coefficient);
   v.field("recompute", recompute,
           "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
   v.field("recompute_layers", recompute_layers,

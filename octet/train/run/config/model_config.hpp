@@ -19,7 +19,15 @@ struct ModelConfig {
   std::string rope_scaling = "default";  // default | none | llama3
   double rope_factor = 0, rope_low_frequency = 0, rope_high_frequency = 0;
   std::int64_t rope_original_context = 0;
-  std::string tied = "default";        // default | yes | no
+  std::string tied = "default";  // default | yes | no
+  // models::ExpertsShape; -1 where 0 means something.
+  std::int64_t experts = 0, experts_per_token = 0, expert_hidden = 0, shared_experts = -1, dense_layers = -1, expert_step = 0;
+  std::string router_score = "default";      // default | softmax | sigmoid
+  std::string router_normalize = "default";  // default | yes | no
+  double router_scaling = 0;
+  std::int64_t router_groups = 0, router_kept_groups = 0;
+  std::string router_balance = "default";  // default | model | layer | sequence
+  double router_loss = -1, router_z_loss = -1, router_bias_rate = -1, swiglu_limit = -1;
   std::vector<std::string> recompute;  // nn::Recompute::named
   std::int64_t recompute_layers = 0;   // ModelOptions::recompute_layers
   std::string init;                    // folder of a model to start from instead of random weights

@@ -93,11 +93,11 @@ void RunConfig::fields(config::FieldVisitor& v) {
 }
 
 std::int64_t RunConfig::tokens_per_step() const {
-  const std::int64_t sequences = train.batch * train.accumulate * std::max<std::int64_t>(ranks.data, 1);  // 2^16, 2^16 and 2^10 at most
+  const std::int64_t sequences = train.batch * train.accumulate * ranks.sequence_groups();  // 2^16, 2^16 and 2^10 at most
   if (data.sequence_length > most_counted / sequences)
     throw ConfigError(
         format("train.batch = {} x train.accumulate = {} x ranks.data = {} x data.sequence_length = {}: a step has at most 2^53 tokens",
-               train.batch, train.accumulate, std::max<std::int64_t>(ranks.data, 1), data.sequence_length));
+               train.batch, train.accumulate, ranks.sequence_groups(), data.sequence_length));
   return sequences * data.sequence_length;
 }
 
@@ -124,7 +124,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .document_mask = c.data.document_mask,
           .comm = c.comm,
           .ranks = c.ranks,
-          .planned_ranks = int(std::max<std::int64_t>(c.ranks.data, 1) * c.ranks.context)};
+          .planned_ranks = int(c.ranks.of_part())};
 }
 
 }  // namespace octet::train

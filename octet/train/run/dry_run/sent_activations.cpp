@@ -17,7 +17,7 @@ class Collect final : public nn::Visitor {
   Collect(std::int64_t tokens, DType activations) : tokens_(tokens), values_(to_text(activations)) {}
   void block(int number) override { block_ = number; }
   // A layer with its own rows of the weight reads gathered inputs, one with its own columns gathered gradients.
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     const Cut& cut = l.weight().parameter().cut;
     if (block_ < 0 || !cut) return;
     const bool columns = cut.pieces[0].run < cut.pieces[0].count;

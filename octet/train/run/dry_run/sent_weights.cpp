@@ -24,7 +24,7 @@ class Collect final : public nn::Visitor {
  public:
   explicit Collect(const EngineConfig& c, DType activations) : config_(c), values_(activations == DType::bf16 ? "bf16" : "f32") {}
   void block(int number) override { block_ = number; }
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     if (block_ < 0) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     if (l.weight().parameter().codes)
@@ -50,7 +50,7 @@ class Collect final : public nn::Visitor {
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_weights(Engine& engine, const EngineConfig& config) {
-  if (!engine.parameters.share().masters) return {};
+  if (!engine.parameters.share().divides(nn::Divided::masters)) return {};
   Collect layers(config, engine.precision.activations());
   engine.model->visit(layers);
   std::vector<scaling::PlanRow> rows;

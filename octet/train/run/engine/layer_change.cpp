@@ -10,7 +10,7 @@
 namespace octet::train {
 namespace {
 
-bool divides(const Engine& e) { return e.parameters.share().masters; }
+bool divides(const Engine& e) { return e.parameters.share().divides(nn::Divided::masters); }
 
 // Copies that are 8-bit codes are neighbours, and those that are values.
 bool has_codes(const Engine& e) {

@@ -12,6 +12,7 @@
 #include "octet/data/dataset.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/base/path.hpp"
+#include "octet/base/wrapped.hpp"
 #include "octet/io/new_folder.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/train/run/dry_run/planned_work.hpp"
@@ -129,15 +130,19 @@ std::string plan_text(const std::vector<scaling::PlanRow>& rows) {
     if (same != lines.end()) ++same->count;
     else lines.push_back({pattern, row.path, row.precision, row.why, 1});
   }
-  std::size_t path_width = 0, precision_width = 0;
+  constexpr std::size_t columns = 80;
+  std::size_t width = 0;
   for (auto& l : lines) {
     if (l.count > 1) l.path = format("{} ({})", l.pattern, l.count);
-    path_width = std::max(path_width, l.path.size()), precision_width = std::max(precision_width, l.precision.size());
+    width = std::max(width, l.path.size());
   }
-  std::string out;
-  for (const auto& l : lines)
-    out += "  " + l.path + std::string(path_width - l.path.size() + 2, ' ') + l.precision +
-           std::string(precision_width - l.precision.size() + 2, ' ') + l.why + "\n";
+  std::string out, above;
+  for (const auto& l : lines) {
+    const std::string text = format("{} ({})", l.precision, l.why);
+    out += "  " + l.path + std::string(width - l.path.size() + 2, ' ') +
+           wrapped(text == above && text.size() > 40 ? "the same" : text, width + 4, columns);
+    above = text;
+  }
   return out;
 }
 

@@ -13,36 +13,35 @@ namespace octet::train {
 namespace {
 
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
-  const std::int64_t of_sequence = c.of_sequence();
-  const char* const only = of_sequence == c.tensor     ? "tensor"
-                           : of_sequence == c.context  ? "context"
-                           : of_sequence == c.pipeline ? "pipeline"
-                                                       : nullptr;
-  const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, of_sequence));
+  const std::int64_t others = c.beside_data();
+  const char* const only = others == c.tensor ? "tensor" : others == c.context ? "context" : others == c.pipeline ? "pipeline" : nullptr;
+  const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, others));
   throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", c.axes_text(), started,
-                           only == nullptr ? to_text(of_sequence) : "it", round_up(size, of_sequence), other));
+                           only == nullptr ? to_text(others) : "it", round_up(size, others), other));
 }
 
 }  // namespace
 
 void RunRanks::complete(parallel::RanksConfig& config) const {
   const std::string started = format("{} {} started", all_.size(), alone() ? "rank was" : "ranks were");
-  const std::int64_t of_sequence = config.of_sequence();
-  if (all_.size() % of_sequence != 0) refuse_number(config, all_.size(), started);
-  const std::int64_t data = all_.size() / of_sequence;
+  const std::int64_t others = config.beside_data();
+  if (all_.size() % others != 0) refuse_number(config, all_.size(), started);
+  const std::int64_t data = all_.size() / others;
   if (config.data != 0 && config.data != data)
-    throw ConfigError(of_sequence == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
-                                       : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
-                                                config.axes_text(), started, config.all()));
+    throw ConfigError(others == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
+                                  : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data, config.axes_text(),
+                                           started, config.all()));
   if (!alone()) config.data = data;
   if (data * config.context == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
-              of_sequence == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
+              others == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
 }
 
 void RunRanks::agree(Stream& stream, const Accord& own) { agreed_ = train::agree(stream, all_, own); }
 
-bool RunRanks::stopping() const { return alone() ? stop_requested() : agreed_.stop; }
+bool RunRanks::asked_to_stop() const { return asked_ || stop_requested(); }
+
+bool RunRanks::stopping() const { return alone() ? asked_to_stop() : agreed_.stop; }
 
 bool (*RunRanks::stopped_in_step() const)() { return alone() ? stop_requested : nullptr; }
 

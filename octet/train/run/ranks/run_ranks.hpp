@@ -29,6 +29,9 @@ class RunRanks {
   void agree(Stream&, const Accord& own);
   /// By the last agree().
   const Accord& agreed() const { return agreed_; }
+  /// Asks this rank alone, beside the requests of its process.
+  void ask_to_stop() { asked_ = true; }
+  bool asked_to_stop() const;
   /// Whether a rank was asked to stop. One that is alone asks itself at any time; several have agreed.
   bool stopping() const;
   /// Asked in the middle of a step, which only a rank that is alone may leave; else null.
@@ -46,6 +49,7 @@ class RunRanks {
   comm::SelfCommunicator self_;
   comm::Communicator& all_;
   Accord agreed_;
+  bool asked_ = false;
 };
 
 }  // namespace octet::train

@@ -12,6 +12,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers set them"
 
 void request_stop() { stop = true; }
 bool stop_requested() { return stop; }
+void withdraw_requests() { stop = false, save = false; }
 
 void request_save() { save = true; }
 bool take_save_request() { return save.exchange(false); }

@@ -173,6 +173,14 @@ void Recorder::machine(std::int64_t step, Device device, double epoch) {
   emit(e);
 }
 
+void Recorder::experts(std::int64_t step, const std::vector<std::int64_t>& layers, const Readout& shown) {
+  if (layers.empty()) return;
+  telemetry::ExpertsEvent e{.step = step, .time = seconds(), .layers = layers, .bias = shown.expert_bias};
+  e.counts.assign(shown.expert_counts.begin(), shown.expert_counts.end());
+  e.experts = std::int64_t(e.counts.size() / layers.size());
+  emit(e);
+}
+
 void Recorder::shared_scales(std::int64_t step, std::span<const parallel::ScaleUse> uses) {
   if (uses.empty()) return;
   telemetry::SharedScalesEvent e{.step = step, .time = seconds()};

@@ -52,6 +52,8 @@ class Recorder {
   void health(std::int64_t step, const Readout&);
   /// `sent_bytes`: by each rank in the step.
   void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
+  /// Loads of the experts of these blocks; none: nothing.
+  void experts(std::int64_t step, const std::vector<std::int64_t>& layers, const Readout&);
   /// Of the step's sums over ranks, in the order of RanksFacts::shared_scales; none: nothing.
   void shared_scales(std::int64_t step, std::span<const parallel::ScaleUse>);
   /// The machine of this process; `epoch`: passes over the data so far.

@@ -1,0 +1,42 @@
+#include "octet/models/olmoe/hugging_face.hpp"
+
+#include "octet/json/fields.hpp"
+#include "octet/models/llama/hugging_face.hpp"
+#include "octet/models/qwen3_moe/hugging_face.hpp"
+
+namespace octet::models {
+namespace {
+
+// intermediate_size is the width of an expert: there are no other MLPs.
+ModelShape read_olmoe(const json::Fields& config) {
+  if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
+  if (config.has("clip_qkv")) config.refuse("clip_qkv", "null: queries, keys and values are not clipped");
+  ModelShape shape = read_llama_like("olmoe", config);
+  shape.norm_eps = config.number_or("rms_norm_eps", 1e-5, 0, 1);
+  shape.experts.number = config.integer("num_experts", 1, HuggingFaceLimits::experts);
+  shape.experts.width = shape.hidden;
+  read_router(config, 0.01, shape.experts);
+  return shape;
+}
+
+void write_olmoe(const ModelShape& shape, json::Value& config) {
+  write_llama_like(shape, config);
+  config.set("intermediate_size", shape.experts.width).set("attention_bias", false).set("clip_qkv", {});
+  config.set("num_experts", shape.experts.number);
+  write_router(shape.experts, config);
+}
+
+std::vector<WeightSlice> olmoe_weights(const ModelShape& shape) { return llama_like_weights(shape, {.norms_of_all_heads = true}); }
+
+}  // namespace
+
+HuggingFaceFormat olmoe_hugging_face() {
+  return {.architecture = "OlmoeForCausalLM",
+          .prefix = "model.",
+          .constants = {".rotary_emb.inv_freq"},
+          .read = read_olmoe,
+          .write = write_olmoe,
+          .weights = olmoe_weights};
+}
+
+}  // namespace octet::models

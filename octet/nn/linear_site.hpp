@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+
+#include "octet/nn/operand_request.hpp"
+#include "octet/nn/visitor.hpp"
+#include "octet/nn/weight.hpp"
+#include "octet/scaling/precision.hpp"
+
+namespace octet::nn {
+
+/// The part of a linear layer that does not depend on how its products are computed: weight, gradient, and the quantizers of both operands.
+/// A layer has one matrix [out, in]. A stack has several of them, one after the other, in one weight.
+class LinearSite {
+ public:
+  /// Saved by forward for backward; in Pass::forward_operands().
+  struct Saved {
+    Quantized x;  // transposed orientation, [in, T]
+  };
+
+  /// How a pass quantizes x or dy.
+  ops::QuantizeSpec spec(Operand of, const scaling::Pass& pass) const { return (of == Operand::gradient ? plan_.dy : plan_.x)->spec(pass); }
+  /// Memory for the operands of x or dy, to be filled. Columns are in OperandRequest::region(), all else in scratch. Throws ContractError
+  /// unless request.values has the layer's columns.
+  ops::Sink operand(Stream&, const OperandRequest&, const scaling::Pass&) const;
+
+  const std::string& path() const { return path_; }
+  DType activations() const { return activations_; }
+  /// Of one matrix.
+  std::int64_t in() const { return weight_.parameter().shape[1]; }
+  std::int64_t out() const { return weight_.parameter().shape[0] / matrices_; }
+  std::int64_t matrices() const { return matrices_; }
+  /// Matrices that one token uses.
+  std::int64_t used() const { return used_; }
+  Weight& weight() { return weight_; }
+
+ protected:
+  /// `weight` [matrices * out, in], which may belong to somebody else, who visits it. `site` is completed with path and shape.
+  LinearSite(const std::string& path, Parameter& weight, scaling::Precision&, const scaling::Site& site);
+  /// The site owns its weight.
+  LinearSite(const std::string& path, std::unique_ptr<Parameter> owned, scaling::Precision&, const scaling::Site& site);
+
+  /// An operator that reads values of dy makes forward's sinks store them.
+  void read_gradients() { reads_gradients_ = true; }
+  /// The gradient's product: multiply(dw, accumulate) stores or adds to it. Work of the pass, or with `later` left there.
+  template <class Multiply>
+  void add_product(Stream& stream, DeferredWork* later, const Multiply& multiply) {
+    const auto product = [this, multiply](Stream& queue) {
+      {
+        const Scope scope(queue);
+        const Gradient::Target dw = weight_.parameter().gradient.target(queue, gradient_use_);
+        multiply(queue, dw);
+        add_codes(queue, dw.data);
+      }
+      if (gradient_use_ == GradientUse::product) weight_.parameter().gradient.done(queue);
+    };
+    if (later != nullptr) later->add(product);
+    else product(stream);
+  }
+  void visit_weight(Visitor& visitor) {
+    if (owned_) visitor.parameter(*owned_);
+  }
+  void visit_site(Visitor& visitor) { visitor.weight(weight_), visitor.linear(*this); }
+
+  const scaling::LinearPlan& plan() const { return plan_; }
+
+ private:
+  void add_codes(Stream&, const Tensor& dw);
+
+  std::string path_;
+  std::unique_ptr<Parameter> owned_;
+  GradientUse gradient_use_;
+  DType activations_;
+  std::int64_t matrices_, used_;
+  bool reads_gradients_ = false;
+  scaling::LinearPlan plan_;  // its quantizer of the weight is moved on
+  Weight weight_;
+};
+
+}  // namespace octet::nn

@@ -1,0 +1,43 @@
+#include "octet/nn/stacked_linear.hpp"
+
+#include "octet/ops/grouped_gemm/grouped_gemm.hpp"
+
+namespace octet::nn {
+namespace {
+
+scaling::Site stacked(scaling::Site site, const StackedLinear::Config& c) {
+  site.matrices = c.matrices, site.used = c.used;
+  return site;
+}
+
+}  // namespace
+
+StackedLinear::StackedLinear(const std::string& path, const Config& c, scaling::Precision& precision, scaling::Site site)
+    : LinearSite(path, std::make_unique<Parameter>(path + ".weight", Shape{c.matrices * c.out, c.in}, c.init), precision,
+                 stacked(std::move(site), c)) {}
+
+void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGroups& groups, const Tensor& y, const scaling::Pass& pass) {
+  weight().refresh(stream, pass);
+  const Scope scope(stream);
+  ops::grouped_gemm(stream, {.a = x.rows,
+                             .stack = weight().operand(stream, Weight::Side::rows),
+                             .groups = groups,
+                             .d = y,
+                             .fast_accumulation = plan().fast_forward});
+}
+
+void StackedLinear::backward_input(Stream& stream, const ops::Sink& dy, const ops::RowGroups& groups, const Tensor& dx) {
+  const Scope scope(stream);
+  ops::grouped_gemm(
+      stream,
+      {.a = dy.codes.rows, .stack = weight().operand(stream, Weight::Side::cols), .stack_columns = true, .groups = groups, .d = dx});
+}
+
+void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,
+                                    DeferredWork* later) {
+  add_product(stream, later, [dy = dy.codes.cols, x = saved.x, groups](Stream& queue, const Gradient::Target& dw) {
+    ops::grouped_gemm(queue, ops::GroupedColumnsGemm{.a = dy, .b = x, .groups = groups, .d = dw.data, .accumulate = dw.accumulate});
+  });
+}
+
+}  // namespace octet::nn

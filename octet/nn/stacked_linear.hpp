@@ -1,0 +1,34 @@
+#pragma once
+
+#include "octet/nn/linear_site.hpp"
+#include "octet/ops/expert_map/expert_map.hpp"
+
+namespace octet::nn {
+
+/// Linear layers of equal shapes, of which each multiplies its own group of rows:
+///
+///   forward    y [rows of e, out] = x [rows of e, in] W_e^T
+///   backward   dx [rows of e, in] = dy [rows of e, out] W_e;   dW_e [out, in] += dy^T x over the rows of e
+///
+/// The matrices are one weight [matrices * out, in] with one site in the plan: one row, a quantizer per operand. Operands have all R rows.
+/// Those without a token may be anything in rows of x and dy, and are zeros in columns.
+class StackedLinear : public LinearSite {
+ public:
+  struct Config {
+    std::int64_t in, out, matrices;
+    std::int64_t used = 1;  // matrices that one token uses
+    Init init = {};
+  };
+  StackedLinear(const std::string& path, const Config&, scaling::Precision&, scaling::Site);
+
+  /// x: rows of [R, in]; y: [R, out].
+  void forward(Stream&, const QTensor& x, const ops::RowGroups&, const Tensor& y, const scaling::Pass&);
+  /// dx: [R, in], overwritten.
+  void backward_input(Stream&, const ops::Sink& dy, const ops::RowGroups&, const Tensor& dx);
+  /// Adds to the weight's gradient; with `later`, when this work is run: then x, dy and the groups live until then.
+  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, DeferredWork* later);
+
+  void visit(Visitor& visitor) { visit_weight(visitor), visit_site(visitor); }
+};
+
+}  // namespace octet::nn

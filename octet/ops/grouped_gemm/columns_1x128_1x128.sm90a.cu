@@ -1,0 +1,35 @@
+#include "octet/ops/grouped_gemm/hopper/hopper.hpp"
+#include "octet/ops/grouped_gemm/hopper/job.cuh"
+
+// Groups along K, 1x128 scales of both operands; and the dense product of such operands. Products are promoted to FP32 and scaled every 128
+// of K.
+
+namespace octet::cuda {
+namespace {
+
+using namespace tiles;
+using Kernel = Form<Groups::columns, Promotion::line, 2, 1, 3, 4, -1>;
+
+void run(Queue queue, const Operands& o) {
+  with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
+}
+
+bool takes(const Operands& o) {
+  using enum ops::GemmScale;
+  return is_fp8(o.a.codes.dtype) && is_fp8(o.b.codes.dtype) && ops::gemm_scale(o.a) == row_128 && ops::gemm_scale(o.b) == row_128 &&
+         readable(o);
+}
+
+}  // namespace
+
+bool columns_1x128_1x128(Queue queue, const ops::GroupedGemm& g) {
+  const Operands o = Operands::of(g);
+  return g.along_k && takes(o) && (run(queue, o), true);
+}
+
+bool dense_1x128_1x128(Queue queue, const ops::Gemm& g) {
+  const Operands o = Operands::of(g);
+  return takes(o) && (run(queue, o), true);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,156 @@
+#pragma once
+
+// Only for *.sm90a.cu files: the sums of a tile.
+
+#include "octet/ops/grouped_gemm/hopper/walk.cuh"
+
+namespace octet::cuda::tiles {
+
+__device__ inline float load_shared(std::uint32_t at) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at));
+  return x;
+}
+__device__ inline float2 load_shared_pair(std::uint32_t at) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at));
+  return x;
+}
+
+/// sum += scale fresh for one of this thread's two rows: one after another, which reduces register reads.
+__device__ inline void add_row(WgmmaSums& sum, const WgmmaSums& fresh, int row, float scale) {
+#pragma unroll
+  for (int i = 2 * row; i < 64; i += 4) {
+    sum[i] = __fmaf_rn(fresh[i], scale, sum[i]);
+    sum[i + 1] = __fmaf_rn(fresh[i + 1], scale, sum[i + 1]);
+  }
+}
+
+/// fresh *= scales of b's columns; the address is that of this thread's first one.
+__device__ inline void scale_columns(WgmmaSums& fresh, std::uint32_t b_scale) {
+#pragma unroll
+  for (int i = 0; i < 64; i += 4) {
+    const float2 s = load_shared_pair(b_scale + i * 2 * 4);
+    fresh[i] *= s.x, fresh[i + 2] *= s.x, fresh[i + 1] *= s.y, fresh[i + 3] *= s.y;
+  }
+}
+
+/// This thread's view of the stages.
+template <class F>
+struct Reader {
+  const Shared<F>& shared;
+  int group, lane;  // which of the two warpgroups
+  WgmmaMatrix a, b;
+  std::uint32_t a_scale, b_scale;
+
+  __device__ Reader(const Shared<F>& s, int thread)
+      : shared(s),
+        group(__shfl_sync(~0u, thread / warpgroup, 0)),  // known to be the same in a warp
+        lane(thread % 32),
+        a(matrix<F::a_turned>(s.a(0) + unsigned(group * half_bytes))),
+        b(matrix<F::b_turned>(s.b(0))),
+        a_scale(s.a_scale(0) + unsigned(thread / 32 * 16 + thread % 32 / 4) * 4),
+        b_scale(s.b_scale(0) + unsigned(thread % 4 * 2) * 4) {}
+
+  template <bool turned>
+  static __device__ WgmmaMatrix matrix(std::uint32_t address) {
+    if constexpr (turned) return WgmmaMatrix::turned(address, half_bytes);
+    else return WgmmaMatrix::at(address);
+  }
+
+  /// The stage may be filled again, in all blocks whose copies go there.
+  __device__ void release(int stage) const {
+    __syncwarp();
+    if (lane < F::cluster) shared.empty(stage).arrive_at(unsigned(lane));
+  }
+  __device__ void begin_turn() const {
+    if constexpr (F::lead >= 0) sync_threads_of(1 + group, multipliers);
+  }
+  __device__ void end_turn() const {
+    if constexpr (F::lead >= 0) asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(multipliers) : "memory");
+  }
+};
+
+/// s = or += the products of the i-th quarter of a stage's K.
+template <class A, class B, class F>
+__device__ void multiply_quarter(WgmmaSums& s, WgmmaMatrix a, WgmmaMatrix b, int i, bool add) {
+  constexpr unsigned a_step = F::a_turned ? 2048 : 32, b_step = F::b_turned ? 2048 : 32;
+  if constexpr (std::is_same_v<A, Bf16>) wgmma_bf16<F::a_turned, F::b_turned>(s, a.after(a_step * i), b.after(b_step * i), add);
+  else wgmma<A, B>(s, a.after(a_step * i), b.after(b_step * i), add);
+}
+
+/// Adds the products of a tile with `waves` waves in the tensor cores' own sums.
+template <class A, class B, class F, int waves>
+__device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn) {
+  int last = -1;  // stage that may still be read
+#pragma unroll 1
+  for (int k = 0; k < blocks; ++k, turn.advance()) {
+    const unsigned at = unsigned(turn.stage * Shared<F>::tile_bytes);
+    in.shared.full(turn.stage).wait(turn.parity);
+#pragma unroll
+    for (int wave = 0; wave < waves; ++wave) wgmma_hold(sum[wave]);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int wave = 0; wave < waves; ++wave)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) multiply_quarter<A, B, F>(sum[wave], in.a.after(at + wave * 2 * half_bytes), in.b.after(at), i, true);
+    wgmma_commit();
+    wgmma_wait_for_all_but_one();
+    if (last >= 0) in.release(last);
+    last = turn.stage;
+  }
+#pragma unroll
+  for (int wave = 0; wave < waves; ++wave) wgmma_wait(sum[wave]);
+  if (last >= 0) in.release(last);
+}
+
+/// Adds the products of a tile with `waves` waves. `squares`: scales of b's blocks along K, where b has those.
+template <class A, class B, class F, int waves>
+__device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn, const float* squares) {
+  constexpr bool square = F::promotion == Promotion::square, line = F::promotion == Promotion::line;
+  float next = square ? __ldg(squares) : 1.0f;
+#pragma unroll 1
+  for (int k = 0; k < blocks; ++k, turn.advance()) {
+    const float b_square = next;
+    if (square && k + 1 < blocks) next = __ldg(squares + k + 1);
+    const unsigned at = unsigned(turn.stage * Shared<F>::tile_bytes), scales = unsigned(turn.stage * Shared<F>::scale_bytes);
+    in.shared.full(turn.stage).wait(turn.parity);
+#pragma unroll
+    for (int wave = 0; wave < waves; ++wave) {
+      WgmmaSums fresh;
+      const WgmmaMatrix a = in.a.after(at + wave * 2 * half_bytes), b = in.b.after(at);
+      in.begin_turn();
+      wgmma_begin(fresh);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        multiply_quarter<A, B, F>(fresh, a, b, i, i > 0);
+        if (3 - i == F::lead) wgmma_commit();
+      }
+      if (F::lead != 0) wgmma_commit();
+      float upper = b_square, lower = b_square;
+      if constexpr (square || line) {
+        const std::uint32_t scale = in.a_scale + scales + wave * wave_rows * 4;
+        upper = load_shared(scale), lower = load_shared(scale + 8 * 4);
+        if constexpr (square) upper *= b_square, lower *= b_square;
+      }
+      if (F::lead > 0) wgmma_wait_for_all_but_one();
+      if (F::lead > 0) in.end_turn();
+      wgmma_wait(fresh);
+      if (F::lead == 0) in.end_turn();
+      if (!line && wave == waves - 1) in.release(turn.stage);
+      if constexpr (line) {
+        scale_columns(fresh, in.b_scale + scales);
+        if (wave == waves - 1) in.release(turn.stage);
+      }
+      add_row(sum[wave], fresh, 0, upper), add_row(sum[wave], fresh, 1, lower);
+    }
+  }
+}
+
+template <class A, class B, class F, int waves>
+__device__ void multiply(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn, const float* squares) {
+  if constexpr (F::promotion == Promotion::none) multiply_plainly<A, B, F, waves>(sum, in, blocks, turn);
+  else multiply_promoted<A, B, F, waves>(sum, in, blocks, turn, squares);
+}
+
+}  // namespace octet::cuda::tiles

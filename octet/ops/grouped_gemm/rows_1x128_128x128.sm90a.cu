@@ -1,0 +1,41 @@
+#include "octet/ops/grouped_gemm/hopper/hopper.hpp"
+#include "octet/ops/grouped_gemm/hopper/job.cuh"
+
+// Groups along M, 1x128 scales of `a` and 128x128 ones of the stack; and the dense product of such operands. Products are promoted to FP32
+// and scaled every 128 of K.
+
+namespace octet::cuda {
+namespace {
+
+using namespace tiles;
+template <int cluster>
+using Kernel = Form<Groups::rows, Promotion::square, 2, cluster, 3, 4, 2>;
+
+void run(Queue queue, const Operands& o) {
+  with_formats(o, [&]<class A, class B>() {
+    if (pairs(o)) launch<A, B, Kernel<2>>(queue, job_of<Kernel<2>>(o));
+    else launch<A, B, Kernel<1>>(queue, job_of<Kernel<1>>(o));
+  });
+}
+
+bool takes(const Operands& o) {
+  using enum ops::GemmScale;
+  return is_fp8(o.a.codes.dtype) && is_fp8(o.b.codes.dtype) && ops::gemm_scale(o.a) == row_128 && ops::gemm_scale(o.b) == square_128 &&
+         readable(o);
+}
+
+}  // namespace
+
+bool rows_1x128_128x128(Queue queue, const ops::GroupedGemm& g) {
+  const Operands o = Operands::of(g);
+  if (g.along_k || !takes(o)) return false;
+  if (g.groups.size() > 1 && (g.stack_columns ? g.K() : g.N()) % 128 != 0) return false;  // a block would have two experts' values
+  return run(queue, o), true;
+}
+
+bool dense_1x128_128x128(Queue queue, const ops::Gemm& g) {
+  const Operands o = Operands::of(g);
+  return takes(o) && (run(queue, o), true);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,51 @@
+#include "octet/ops/route/route.kernels.hpp"
+#include "octet/ops/route/route.math.hpp"
+#include "octet/tensor/cpu/parallel.hpp"
+
+namespace octet::cpu::OCTET_ISA {
+
+void route_forward(const ops::Routing& r, const ops::RouteForward& a) {
+  const std::int64_t experts = a.logits.shape[1], choices = r.choices;
+  for_each(a.logits.shape[0], experts * 4 * (8 + choices), [&](std::int64_t t) {
+    ops::route_row(ops::WholeToken<float>{}, r, experts, a.logits.f32() + t * experts, a.bias.f32(),
+                   a.chosen.as<std::int32_t>() + t * choices, a.weights.f32() + t * choices, a.scores.f32() + t * experts);
+  });
+}
+
+void route_backward(const ops::Routing& r, const ops::RouteBackward& a) {
+  const std::int64_t tokens = a.logits.shape[0], experts = a.logits.shape[1], choices = r.choices;
+  const std::int64_t length = a.dscores ? tokens / a.dscores.shape[0] : 1;
+  for_each(tokens, experts * 4 * (8 + choices), [&](std::int64_t t) {
+    const ops::WholeToken<float> lanes;
+    const float* const scores = a.scores.f32() + t * experts;
+    const auto ds =
+        ops::score_gradient<float>(lanes, r, experts, scores, a.chosen.as<std::int32_t>() + t * choices, a.dweights.f32() + t * choices,
+                                   a.dscores ? a.dscores.f32() + t / length * experts : nullptr, a.relative);
+    ops::route_backward_row(lanes, r, experts, a.logits.f32() + t * experts, ds, scores, a.z_loss, a.dlogits.f32() + t * experts);
+  });
+}
+
+void route_load(const ops::RouteLoad& a, const Tensor&) {
+  constexpr std::int64_t most_experts = 1024;
+  const std::int64_t experts = a.scores.shape[1], sequences = a.counts.shape[0], length = a.scores.shape[0] / sequences,
+                     choices = a.chosen.shape[1];
+  for_each(sequences, length * experts * 4, [&](std::int64_t s) {
+    float *const counts = a.counts.f32() + s * experts, *const sums = a.sums.f32() + s * experts;
+    for (std::int64_t begin = 0; begin < length; begin += ops::route_strip) {
+      float strip[most_experts];
+      for (std::int64_t e = 0; e < experts; ++e) strip[e] = 0;
+      for (std::int64_t i = begin; i < length && i < begin + ops::route_strip; ++i) {
+        const std::int64_t t = s * length + i;
+        const float* const p = a.scores.f32() + t * experts;
+        const float total = a.relative ? ops::WholeToken<float>{}.sum(experts, [&](std::int64_t e) { return p[e]; }) : 1.0f;
+        for (std::int64_t e = 0; e < experts; ++e) strip[e] += p[e] / total;
+        const auto* const chosen = a.chosen.as<std::int32_t>() + t * choices;
+        for (std::int64_t k = 0; k < choices; ++k)
+          if (chosen[k] >= 0 && chosen[k] < experts) counts[chosen[k]] += 1;
+      }
+      for (std::int64_t e = 0; e < experts; ++e) sums[e] += strip[e];
+    }
+  });
+}
+
+}  // namespace octet::cpu::OCTET_ISA

@@ -1,0 +1,82 @@
+#include "octet/plan/given_layout.hpp"
+
+#include "octet/base/text.hpp"
+
+namespace octet::plan {
+namespace {
+
+constexpr std::pair<std::string_view, std::int64_t Layout::*> numbers[] = {
+    {"tensor", &Layout::tensor},   {"pipeline", &Layout::pipeline}, {"context", &Layout::context},  {"data", &Layout::data},
+    {"experts", &Layout::experts}, {"chunks", &Layout::chunks},     {"batch", &Layout::micro_batch}};
+
+[[noreturn]] void refuse(const std::string& word, const std::string& wanted) {
+  throw ConfigError(format("--layout {}: {}", printable(word), wanted));
+}
+
+std::int64_t count_in(const std::string& word, const std::string& value, std::int64_t least, std::int64_t most) {
+  const auto n = parse_number(value);
+  if (!n || *n != double(std::int64_t(*n)) || *n < double(least) || *n > double(most))
+    refuse(word, format("wants a whole number from {} to {}", least, most));
+  return std::int64_t(*n);
+}
+
+template <class T>
+T named_in(const std::string& word, const std::string& value, std::initializer_list<std::pair<const char*, T>> names) {
+  std::vector<std::string> all;
+  for (const auto& [name, meaning] : names) {
+    if (value == name) return meaning;
+    all.push_back(name);
+  }
+  refuse(word, format("wants {}", joined(all)));
+}
+
+void set(Layout& l, const std::string& word, const std::string& key, const std::string& value) {
+  for (const auto& [name, member] : numbers)
+    if (key == name) {
+      l.*member = count_in(word, value, 1, 1 << 20);
+      return;
+    }
+  using enum parallel::Schedule;
+  using enum optim::Level;
+  if (key == "zero") l.zero = count_in(word, value, 0, 3);
+  else if (key == "level") l.level = named_in<optim::Level>(word, value, {{"O0", O0}, {"O1", O1}, {"O2", O2}, {"O3", O3}});
+  else if (key == "schedule")
+    l.schedule = named_in<parallel::Schedule>(
+        word, value, {{"1f1b", one_f_one_b}, {"gpipe", gpipe}, {"interleaved", interleaved}, {"zero_bubble", zero_bubble}});
+  else if (key == "recompute")
+    l.recomputed =
+        named_in<Recomputed>(word, value, {{"none", Recomputed::none}, {"norms", Recomputed::norms}, {"block", Recomputed::block}});
+  else refuse(word, "its keys are tensor, pipeline, context, data, experts, schedule, chunks, zero, batch, recompute and level");
+}
+
+}  // namespace
+
+Layout layout_in_words(const std::string& words, const Question& q) {
+  Layout l{.level = q.levels.front(), .eight_bit = q.eight_bit};
+  bool data = false;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t end = std::min(words.find(',', at), words.size()), equal = words.find('=', at);
+    const std::string word = words.substr(at, end - at);
+    if (equal >= end) refuse(word, "wants key=value, such as tensor=4");
+    const std::string key = words.substr(at, equal - at);
+    set(l, word, key, words.substr(equal + 1, end - equal - 1));
+    data |= key == "data", at = end + 1;
+  }
+  const std::int64_t others = l.tensor * l.pipeline * l.context;
+  if (!data && q.job.gpus % others == 0) l.data = q.job.gpus / others;
+  if (l.gpus() != q.job.gpus) refuse(words, format("has {} ranks, and --gpus {}", grouped(l.gpus()), grouped(q.job.gpus)));
+  if (l.chunks > 1 && l.schedule == parallel::Schedule::one_f_one_b) l.schedule = parallel::Schedule::interleaved;
+  return l;
+}
+
+Candidate assess(const Layout& l, const Question& q, MemorySource& source) {
+  const train::Subject subject = subject_of(q);
+  if (const auto* broken = first_broken(l, subject, {train::LayoutRule::Holds::always})) throw ConfigError(sentence(broken, l, subject));
+  Candidate c{l, step_time(q.model, l, q.job, q.program(l)), {}};
+  c.memory = stage_memory(source.layer_memory(l), q.model, l, q.job);
+  StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;
+  most.working += std::max(0.0, source.needed(l) - most.total());
+  return c;
+}
+
+}  // namespace octet::plan

@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+
+#include "octet/train/step/meshes.testing.hpp"
+
+// Models with experts on ranks: data, context and pipeline, at every stage of ZeRO.
+
+namespace octet::train {
+namespace {
+
+using namespace octet::train::testing;
+
+constexpr int micro_batches = 4;  // of a step on all ranks
+
+EngineConfig config_of(const std::string& recipe) {
+  EngineConfig c = small_engine("deepseek_moe", recipe);
+  c.shape.width = 128, c.shape.head_dim = 32, c.shape.layers = 4, c.shape.tied = false, c.sequence = 32;
+  c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .score = ops::Routing::Score::sigmoid, .normalize = true};
+  c.shape.experts.first_dense = 1;
+  c.shape.experts.balance = {.over = nn::Balance::Over::layer, .loss = 0.01, .z_loss = 1e-3, .bias_rate = 1e-3};
+  return c;
+}
+
+MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3) {
+  return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) {
+    std::vector<data::Batch> own;
+    for (int i = group; i < micro_batches; i += int(mesh.data))
+      own.push_back(random_batch(1, 32, 61, 300 + std::uint64_t(micro_batches * step + i)));
+    return own;
+  });
+}
+
+void expect_near(const EngineConfig& config, const Mesh& mesh, const MeshSteps& one, double bound) {
+  const MeshSteps many = steps_on(config, mesh);
+  EXPECT_LT(distance(one.gradients, many.gradients), bound) << mesh.text();
+  for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, bound) << mesh.text() << ", " << s;
+}
+
+TEST(ExpertsOnMeshes, HaveTheGradientsLossesAndBiasesOfOneRank) {
+  const EngineConfig config = config_of("fp32");
+  const MeshSteps one = steps_on(config, {});
+  for (std::int64_t zero = 0; zero <= 3; ++zero) expect_near(config, {.data = 2, .zero = zero}, one, 1e-5);
+  expect_near(config, {.pipeline = 2}, one, 1e-5);
+  expect_near(config, {.data = 2, .pipeline = 2, .zero = 1}, one, 1e-5);
+}
+
+// Weights' products are deferred, with the rows that they read.
+TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
+  for (const char* recipe : {"bf16", "current", "block128"})
+    for (const std::vector<std::string>& parts : std::vector<std::vector<std::string>>{{}, {"norm"}, {"mlp"}}) {
+      EngineConfig config = config_of(recipe);
+      config.model.recompute = nn::Recompute::named(parts);
+      const MeshSteps one = steps_on(config, {});
+      for (const parallel::Schedule schedule : {parallel::Schedule::one_f_one_b, parallel::Schedule::zero_bubble}) {
+        config.ranks.schedule = schedule;
+        const MeshSteps two = steps_on(config, {.pipeline = 2});
+        EXPECT_EQ(two.losses, one.losses) << recipe << ::testing::PrintToString(parts);
+        EXPECT_EQ(two.gradients, one.gradients) << recipe << ::testing::PrintToString(parts);
+      }
+    }
+}
+
+TEST(ExpertsOnMeshes, PartsOfSequencesHaveTheGradientsOfOneRankWithoutALossOfRouters) {
+  EngineConfig config = config_of("fp32");
+  config.shape.experts.balance.loss = 0;
+  const MeshSteps one = steps_on(config, {});
+  expect_near(config, {.context = 2}, one, 1e-5);
+}
+
+TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
+  const auto refusal = [](const EngineConfig& c, const Mesh& mesh) -> std::string {
+    try {
+      steps_on(c, mesh, 1);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EngineConfig config = config_of("bf16");
+  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_moe cannot be divided within layers"), std::string::npos);
+  EXPECT_NE(refusal(config, {.context = 2}).find("model.router_loss counts choices in complete sequences"), std::string::npos);
+  config.shape.experts.balance.over = nn::Balance::Over::model;
+  EXPECT_NE(refusal(config, {.pipeline = 2}).find("set model.router_balance = \"layer\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octet::train

@@ -1,0 +1,114 @@
+"""Assembles the wheel octet-train from a build folder: the package octet with its module, the program, and the libraries of both.
+
+Usage: wheel.py BUILD OUTPUT. BUILD has python/octet, octet and, where MPI is found, liboctet_mpi.so. The libraries that the wheel has are
+those of LIBRARIES; all others, such as the C library, are the system's. CUDA's are opened when a GPU is used. Needs strip, patchelf and
+objdump.
+"""
+import base64
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+LIBRARIES = ("dnnl", "OpenCL", "gomp", "xxhash", "pcre2-8", "utf8proc", "zstd", "z")
+MOST_BYTES = 60_000_000
+root = pathlib.Path(__file__).resolve().parent.parent
+NVIDIA = ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cuda-runtime")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def libraries_of(file):
+    """Path of each shared library that the file needs, directly or through others, by its name."""
+    return dict(re.findall(r"^\s*(\S+) => (/\S+)", output_of("ldd", file), re.MULTILINE))
+
+
+def copy(source, target, rpath):
+    """A stripped copy that looks for libraries in rpath first, as do the libraries that it needs."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+    target.chmod(0o755)
+    subprocess.run(["strip", "--strip-unneeded", target], check=True)
+    subprocess.run(["patchelf", "--force-rpath", "--set-rpath", rpath, target], check=True)
+
+
+def glibc_of(files):
+    """The newest version of glibc whose symbols the files need."""
+    versions = {tuple(map(int, v.split("."))) for file in files for v in re.findall(r"GLIBC_(\d+\.\d+)", output_of("objdump", "-T", file))}
+    return max(versions)
+
+
+def metadata(version):
+    lines = ["Metadata-Version: 2.1", "Name: octet-train", f"Version: {version}", "Summary: Training of language models in 8-bit floating point",
+             "License: Apache-2.0", "Requires-Python: >=3.11", "Requires-Dist: numpy"]
+    lines += ["Provides-Extra: cuda"] + [f'Requires-Dist: {name}; extra == "cuda"' for name in NVIDIA]
+    return "\n".join([*lines, "Description-Content-Type: text/markdown", "", (root / "docs" / "python.md").read_text()])
+
+
+def assemble(build, tree):
+    package = tree / "octet"
+    shutil.copytree(build / "python" / "octet", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    module = next((build / "python" / "octet").glob("_core*.so"))
+    copy(module, package / module.name, "$ORIGIN/libs")
+    copy(build / "octet", package / "bin" / "octet", "$ORIGIN/../libs")
+    for name in ("liboctet_mpi.so", "liboctet_loopback.so"):
+        if (build / name).exists():
+            copy(build / name, package / "lib" / "octet" / name, "$ORIGIN")
+    for file, path in {**libraries_of(module), **libraries_of(build / "octet")}.items():
+        if any(file.startswith(f"lib{name}.so") for name in LIBRARIES):
+            copy(path, package / "libs" / file, "$ORIGIN")
+    abi = re.search(r"cpython-(\d+)", module.name).group(1)
+    glibc = glibc_of([module, build / "octet", *(package / "libs").iterdir()])
+    return f"cp{abi}-cp{abi}-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
+
+
+def write(tree, path):
+    """A zip file with the same bytes for the same tree."""
+    files = sorted(f for f in tree.rglob("*") if f.is_file())
+    record = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+        for file in files:
+            name, data = str(file.relative_to(tree)), file.read_bytes()
+            if name.endswith("/RECORD"):
+                continue
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            record.append(f"{name},sha256={digest},{len(data)}")
+            add(wheel, name, data, file.stat().st_mode)
+        name = next(str(f.parent.relative_to(tree)) for f in files if f.name == "WHEEL") + "/RECORD"
+        add(wheel, name, "\n".join([*record, f"{name},,", ""]).encode(), 0o644)
+
+
+def add(wheel, name, data, mode):
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    info.external_attr = (mode & 0o777 | 0o100000) << 16
+    info.compress_type = zipfile.ZIP_DEFLATED
+    wheel.writestr(info, data)
+
+
+def main(build, output):
+    version = re.search(r"project\(octet VERSION (\S+)", (root / "CMakeLists.txt").read_text()).group(1)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder)
+        tag = assemble(build, tree)
+        info = tree / f"octet_train-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(metadata(version))
+        (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: octet\nRoot-Is-Purelib: false\nTag: {tag}\n")
+        (info / "entry_points.txt").write_text("[console_scripts]\noctet = octet._program:main\n")
+        shutil.copy(root / "LICENSE", info / "LICENSE")
+        path = output / f"octet_train-{version}-{tag}.whl"
+        write(tree, path)
+    size = path.stat().st_size
+    print(f"{path}: {size / 1e6:.1f} MB")
+    if size > MOST_BYTES:
+        sys.exit(f"{path}: more than {MOST_BYTES / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
