@@ -51,7 +51,9 @@ constexpr Marked marked[] = {
     {"docs/parallel.md", "octet doctor --expect-gpus", gpus},
     {"docs/serve.md", "vllm serve", packages},
     {"docs/serve.md", "python -m sglang", packages},
-    {"docs/tasks.md", std::string(model_folder) + questions},
+    {"docs/serve.md", "llama-cli", packages},
+    {"docs/serve.md", "octet eval FOLDER", gpus},
+    {"docs/serve.md", "python tests/peers/", packages},
     {"docs/tokenizers.md", "python3 tests/peers/tokenizers/check.py", "the test tokenizers.package runs it where there is a network"},
     {"docs/tokenizers.md", "python3 bench/peers/tokenization.py", packages},
     {"examples/slurm/README.md", "sbatch", slurm},
@@ -88,6 +90,7 @@ const std::map<std::string, std::string> before = {
     {"docs/parallelism-guide.md", std::string(dataset) + "echo 'name = \"cluster\"' > cluster.toml\n"},
     {"docs/recipes.md", std::string(dataset) + "octet tokenize --input 'docs/*.md' --output data/headers\n"},  // as scripts/demo does
     {"docs/serve.md", std::string(dataset) + "octet train run.toml --fp8 block128 --name block128\n"},
+    {"docs/tasks.md", std::string(model_folder) + questions},
     {"docs/tokenizers.md", std::string(model_folder) + "cp own/tokenizer*.json . && echo Some text. > text.txt\n"},
     {"docs/watch.md", std::string(trained) + "mkdir archive && cp -r runs/current archive\n"},
 };
