@@ -3,6 +3,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
+#include "octet/cli/eval_task.hpp"
 #include "octet/cli/logits_file.hpp"
 #include "octet/cli/model_options.hpp"
 #include "octet/config/read.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 struct Options : ModelOptions {
   TextOptions set;
+  EvalTask task;
   std::vector<std::string> keys;  // --set
   std::int64_t calibration = 4;
   std::string logits, ids;
@@ -84,6 +86,7 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
 
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
+  if (o.task) return o.task.run(o, ranks);
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
   std::optional<data::Dataset> read;
   parallel::long_work(machine::device_named(o.device), ranks, [&] {
@@ -118,6 +121,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
 
 ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
+  if (o.task && (!o.logits.empty() || !o.set.data.empty())) throw ConfigError("--task has texts of its own; leave out --data and --logits");
   if (o.frozen) require_frozen_alone(given);
   set_recipe_keys(o);
   machine::choose_own_gpu();
@@ -136,10 +140,12 @@ void add_eval(Program& program) {
       "  octet eval runs/bf16 --recipe global --residual                     a BF16 model in FP8, one scale per model\n"
       "  octet eval runs/bf16 --recipe current --residual                    the same, per-tensor scales\n"
       "  octet eval runs/bf16 --recipe mxfp8 --set recipe.keep_bf16=layers.0.*  with any key of recipe\n"
+      "  octet eval model --task hellaswag.jsonl --recipe current            multiple choice by log-likelihood\n"
       "  octet eval served --frozen --data data/docs                         the stored scales of a folder or a run\n"
       "  octet eval model --logits logits.safetensors --ids ids.safetensors --recipe fp32    to compare with another program");
   o->add_to(command);
   o->set.add_to(command);
+  o->task.add_to(command);
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
   command.flag("--frozen", o->frozen, "use the stored scales of weights and activations, and measure none");
   command.option("--calibration", o->calibration, "batches that initialize scales with a history", {.at_least = 0});

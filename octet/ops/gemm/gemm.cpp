@@ -126,7 +126,7 @@ void gemm(Stream& stream, const Gemm& g) {
   const Scope scope(stream);
   if (cpu) return gemm_on_cpu(stream, g);
   [[maybe_unused]] const GemmSpace space = space_on_gpu(stream, g, flops);  // counts its memory on the null device, too
-  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic);
+  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic || g.untimed);
 }
 
 void add_column_sums(Stream& stream, const Tensor& x, const Tensor& db) {

@@ -116,7 +116,8 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                      .b_transposed = g.b.transposed,
                      .accumulate = g.accumulate && !s.sums,
                      .biased = bool(s.bias),
-                     .factor = bool(s.factor)};
+                     .factor = bool(s.factor),
+                     .untimed = g.untimed};
   GemmOperands o{
       .d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
   const bool tiled = s.way == ops::GemmWay::tiled;

@@ -26,6 +26,7 @@ struct Gemm {
   Tensor bias = {};
   bool accumulate = false;         // d += instead of d =; a 16-bit d is rounded once, after the addition
   bool fast_accumulation = false;  // GPUs: partial sums may stay in the tensor core's short accumulator; no effect on the CPU
+  bool untimed = false;            // GPUs: the library's first algorithm, so that all processes on such a GPU get the same bits
 };
 
 /// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; f32 sums
