@@ -63,7 +63,9 @@ ScaleRule rule_of_source(const trained::ModelSource& source) {
 // Whether the codes are those of the run, and where they are not.
 void print_codes(const trained::ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
   output::print("embedding, head, norms and biases are bf16; activation scales are {}\n", form.input_scales.empty() ? "dynamic" : "static");
-  if (!form.kept.empty()) output::print("layers in bf16, as in the run: {}, such as {}\n", form.kept.size(), form.kept.front());
+  if (!form.kept.empty())
+    output::print("layers in bf16, as {}: {}, such as {}\n", layers.kept.empty() ? "8 bits do not fit their shapes" : "in the run",
+                  form.kept.size(), form.kept.front());
   if (layers.equal.empty())
     return output::print("the codes are new: the model was not trained with such codes, or its folder does not say so\n");
   if (!layers.others.empty())
@@ -94,6 +96,10 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
   o.precision = trained::calibrated_precision(o.source(), form.kept), o.device = "auto";
   auto engine = o.load(o.set.sequence);
   form.input_scales = trained::calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
+  // A layer whose shape keeps it from 8 bits has no scale, so its weight stays values.
+  for (const Parameter* p : engine->parameters.list())
+    if (p->path.starts_with("layers.") && p->shape.rank == 2 && !form.input_scales.contains(p->path) && !form.keeps(p->path))
+      form.kept.push_back(p->path);
   return engine;
 }
 
