@@ -39,7 +39,7 @@ inline octet::train::EngineConfig config(const std::string& family, const std::s
                     .vocabulary = vocabulary,
                     .max_sequence = length},
           .precision = {.recipe = recipe},
-          .optimizer = octet::optim::AdamWConfig{},
+          .optimizer = octet::optim::OptimizerConfig{},
           .sequence = length};
 }
 

@@ -10,7 +10,7 @@
 #include "octet/nn/parameters.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/gelu/gelu.hpp"
-#include "octet/optim/adamw.hpp"
+#include "octet/optim/optimizer_config.hpp"
 
 using namespace octet;
 
@@ -77,7 +77,7 @@ double train(const char* recipe) {
   nn::Parameters parameters(stream, network, true);
   parameters.initialize(stream, 1);
   precision.allocate(stream);
-  optim::AdamW optimizer(stream, {.weight_decay = 0}, parameters.slices());
+  optim::Optimizer optimizer(stream, {.weight_decay = 0}, parameters.slices());
   const Tensor loss = stream.zeros({1}, DType::f32, Lifetime::run), none = stream.zeros({1}, DType::i64, Lifetime::run);
   const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   double error = 0;

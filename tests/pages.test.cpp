@@ -51,6 +51,9 @@ constexpr Marked marked[] = {
     {"docs/parallel.md", "octet doctor --expect-gpus", gpus},
     {"docs/serve.md", "vllm serve", packages},
     {"docs/serve.md", "python -m sglang", packages},
+    {"docs/serve.md", "llama-cli", packages},
+    {"docs/serve.md", "octet eval FOLDER", gpus},
+    {"docs/serve.md", "python tests/peers/", packages},
     {"docs/tokenizers.md", "python3 tests/peers/tokenizers/check.py", "the test tokenizers.package runs it where there is a network"},
     {"docs/tokenizers.md", "python3 bench/peers/tokenization.py", packages},
     {"examples/slurm/README.md", "sbatch", slurm},
@@ -67,17 +70,27 @@ octet tokenize --input 'docs/*.md' --tokenizer own --max-mb 0.2 --output own/tok
   --set data.sequence_length=32 --set train.batch=1 --set train.eval_tokens=64
 mv runs/first/weights Qwen2.5-0.5B
 )";
+constexpr const char* conversations =
+    "for i in $(seq 40); do echo '{\"prompt\": \"What is a word in the middle of a text?\", \"completion\": \"It is the '$i'th.\"}'; done "
+    "> "
+    "chat.jsonl\n";
+constexpr const char* questions =
+    "echo '{\"activity_label\": \"Cooking\", \"ctx_a\": \"A pan is hot.\", \"ctx_b\": \"the cook\", \"endings\": [\"waits.\", \"runs "
+    "off.\"], "
+    "\"label\": \"0\"}' > hellaswag.jsonl\n";
 const std::map<std::string, std::string> before = {
     {"README.md", std::string(model_folder) + "octet tokenize --input 'docs/*.md' --output data/headers\n"},  // as scripts/demo does
     {"docs/benchmarks.md", dataset},
     {"docs/checkpoints.md", std::string(dataset) + "sed -i 's/^data = 0/data = 2/' run.toml\n"},
     {"docs/compare.md", dataset},
-    {"docs/fine-tuning.md", model_folder},
+    {"docs/fine-tuning.md", std::string(model_folder) + conversations},
     {"docs/models.md", std::string(dataset) + model_folder + "cp -r Qwen2.5-0.5B MODEL\n"},
+    {"docs/optimizers.md", dataset},
     {"docs/parallel.md", dataset},
     {"docs/parallelism-guide.md", std::string(dataset) + "echo 'name = \"cluster\"' > cluster.toml\n"},
     {"docs/recipes.md", std::string(dataset) + "octet tokenize --input 'docs/*.md' --output data/headers\n"},  // as scripts/demo does
     {"docs/serve.md", std::string(dataset) + "octet train run.toml --fp8 block128 --name block128\n"},
+    {"docs/tasks.md", std::string(model_folder) + questions},
     {"docs/tokenizers.md", std::string(model_folder) + "cp own/tokenizer*.json . && echo Some text. > text.txt\n"},
     {"docs/watch.md", std::string(trained) + "mkdir archive && cp -r runs/current archive\n"},
 };

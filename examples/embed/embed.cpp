@@ -40,7 +40,7 @@ bool learns() {
                                  .vocabulary = vocabulary,
                                  .max_sequence = length};
   const train::EngineConfig config{
-      .shape = shape, .precision = {.recipe = "current"}, .optimizer = optim::AdamWConfig{}, .sequence = length};
+      .shape = shape, .precision = {.recipe = "current"}, .optimizer = optim::OptimizerConfig{}, .sequence = length};
   const Device device = machine::device_named("auto");
   train::Engine engine(config, device, machine::machine_target(device));
   engine.parameters.initialize(engine.stream, 1);

@@ -2,8 +2,11 @@
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
+#include "octet/base/folder.hpp"
+#include "octet/base/path.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/data/tokenize.hpp"
+#include "octet/models/chat_template.hpp"
 
 namespace octet::cli {
 namespace {
@@ -12,11 +15,21 @@ constexpr double least_mb = 1e-6;  // a byte
 
 struct Options {
   std::vector<std::string> inputs;
-  std::string output, model;
+  std::string output, model, chat_template;
+  bool chat = false;
   double max_mb = 0;
   std::int64_t shard_bytes = std::int64_t(data::TokenizeOptions{}.shard_bytes);
   data::TokenizeOptions tokenize;
 };
+
+models::ChatTemplate chat_template_of(const Options& o) {
+  const std::string& tokenizer = o.tokenize.tokenizer;
+  const std::string folder = tokenizer == data::TokenizeOptions{}.tokenizer ? "" : is_folder(tokenizer) ? tokenizer : folder_of(tokenizer);
+  if (!o.chat_template.empty()) return models::ChatTemplate::named(o.chat_template, folder.empty() ? "" : models::begin_of_text(folder));
+  if (folder.empty())
+    throw ConfigError("--chat needs the template of a model: name its folder with --model, or a template with --chat-template");
+  return models::ChatTemplate::of_folder(folder);
+}
 
 class Bar final : public data::TokenizeProgress {
  public:
@@ -38,6 +51,7 @@ void add_tokenize(Program& program) {
   Command command = program.command("tokenize", "Convert text files and JSON lines to a token folder",
                                     "  octet tokenize --input 'docs/**/*.md' --output data/docs\n"
                                     "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force\n"
+                                    "  octet tokenize --chat --model Qwen3-0.6B --input chat.jsonl --output data/chat\n"
                                     "  octet tokenize --input 'web-*.jsonl.zst' --field content --output data/web",
                                     Result::file);
   command.option("-i,--input", o->inputs,
@@ -50,6 +64,11 @@ void add_tokenize(Program& program) {
   command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text, decompressed; 0: all",
                  {.at_least = 0, .at_most = 1e12});
   command.option("--field", o->tokenize.field, "member of each object in JSON lines (.jsonl, .ndjson) that has the text");
+  command.flag("--chat", o->chat,
+               "JSON lines are conversations, of which a model learns the answers alone: messages, ShareGPT, prompt and completion, or "
+               "instruction and output");
+  command.option("--chat-template", o->chat_template,
+                 "with --chat: " + joined(models::ChatTemplate::names()) + "; without it, that of the tokenizer's folder");
   command.flag("--skip-bad-lines", o->tokenize.skip_bad_lines, "leave out JSON lines without such a text, and count them");
   command.option("--shard-bytes", o->shard_bytes, "largest size of a shard file", {.at_least = 1024});
   command.flag("--any-bytes", o->tokenize.any_bytes,
@@ -63,6 +82,8 @@ void add_tokenize(Program& program) {
         throw ConfigError("--tokenizer and --model both name a tokenizer; leave one out");
       o->tokenize.tokenizer = o->model;
     }
+    if (!o->chat && !o->chat_template.empty()) throw ConfigError("--chat-template is that of conversations; give --chat, too");
+    if (o->chat) o->tokenize.chat = [form = chat_template_of(*o)](const auto& messages) { return form.render(messages); };
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
     output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),

@@ -14,7 +14,7 @@
 
 // A component's configuration is a plain struct whose members hold their defaults, with one list of its fields:
 //
-//   struct AdamWConfig {
+//   struct OptimizerConfig {
 //     double learning_rate = 3e-4;
 //     ScheduleConfig schedule;
 //     void fields(config::FieldVisitor& v) {

@@ -10,8 +10,8 @@ namespace octet::data {
 namespace {
 
 /// Throws DataError unless the shard is the one that the manifest means, at its place in the stream.
-void require_match(const Shard& shard, const Manifest& manifest, const Manifest::Entry& entry, std::uint64_t first_token,
-                   std::uint64_t first_document) {
+void require_match(const Shard& shard, const ShardHeader& first, const Manifest& manifest, const Manifest::Entry& entry,
+                   std::uint64_t first_token, std::uint64_t first_document) {
   const ShardHeader& h = shard.header();
   const auto require = [&](bool ok, std::string_view what, const std::string& wanted, const std::string& got) {
     if (ok) return;
@@ -25,6 +25,7 @@ void require_match(const Shard& shard, const Manifest& manifest, const Manifest:
   };
   require(h.tokenizer == manifest.tokenizer, "the tokenizer", printable(manifest.tokenizer), h.tokenizer);
   number("the vocabulary", manifest.vocab_size, h.vocab_size);
+  number("the flag of marks", first.marks_context, h.marks_context);
   number("the token count", entry.tokens, h.token_count);
   number("the document count", entry.documents, h.document_count);
   number("the first token's place", first_token, h.first_token);
@@ -41,7 +42,7 @@ Dataset::Dataset(const std::string& folder, Verify verify, const std::string& ke
   shards_.reserve(manifest.shards.size());
   for (const Manifest::Entry& entry : manifest.shards) {
     shards_.emplace_back((std::filesystem::path(folder) / entry.file).string(), verify);
-    require_match(shards_.back(), manifest, entry, token_count_, document_count_);
+    require_match(shards_.back(), shards_.front().header(), manifest, entry, token_count_, document_count_);
     token_count_ += entry.tokens, document_count_ += entry.documents;
   }
 }
@@ -62,14 +63,17 @@ std::uint64_t Dataset::document_at(std::uint64_t token) const {
   return shard.header().first_document + std::uint64_t(after - starts.begin()) - 1;  // the first shard begins with a document
 }
 
-void Dataset::read(std::uint64_t first, std::span<std::int32_t> out) const {
+void Dataset::read(std::uint64_t first, std::span<std::int32_t> out) const { read_shards(&Shard::read, first, out); }
+void Dataset::read_targets(std::uint64_t first, std::span<std::int32_t> out) const { read_shards(&Shard::read_targets, first, out); }
+
+void Dataset::read_shards(Read read, std::uint64_t first, std::span<std::int32_t> out) const {
   check(first <= token_count_ && out.size() <= token_count_ - first, "dataset '{}': tokens {} to {} are wanted, there are {}", folder_,
         first, first + out.size(), token_count_);
   auto shard = std::ranges::upper_bound(shards_, first, {}, [](const Shard& s) { return s.header().first_token; }) - 1;
   for (; !out.empty(); ++shard) {
     const std::uint64_t inside = first - shard->header().first_token;
     const auto n = std::size_t(std::min<std::uint64_t>(out.size(), shard->header().token_count - inside));
-    shard->read(inside, out.first(n));
+    ((*shard).*read)(inside, out.first(n));
     out = out.subspan(n), first += n;
   }
 }

@@ -24,6 +24,8 @@ class Dataset {
   /// The identity of the tokenizer: Tokenizer::name().
   const std::string& tokenizer() const { return shards_.front().header().tokenizer; }
   std::int32_t vocab_size() const { return std::int32_t(shards_.front().header().vocab_size); }
+  /// Whether tokens of it are no targets, such as those of questions.
+  bool marks_context() const { return shards_.front().header().marks_context; }
   std::uint64_t token_count() const { return token_count_; }
   std::uint64_t document_count() const { return document_count_; }
   std::span<const Shard> shards() const { return shards_; }
@@ -34,6 +36,8 @@ class Dataset {
   std::uint64_t document_at(std::uint64_t token) const;
   /// Copies tokens [first, first + out.size()) of the stream to `out`, over the borders of shards. Throws DataError as Shard::read does.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
+  /// The same with -1 for tokens that are no targets.
+  void read_targets(std::uint64_t first, std::span<std::int32_t> out) const;
   /// The dataset's tokenizer, from the tokenizer.json in its folder. Throws DataError when the file is missing or that of another
   /// tokenizer.
   std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer() const;
@@ -41,6 +45,9 @@ class Dataset {
   Checksum fingerprint() const;
 
  private:
+  using Read = void (Shard::*)(std::uint64_t, std::span<std::int32_t>) const;
+  void read_shards(Read, std::uint64_t first, std::span<std::int32_t> out) const;
+
   std::string folder_, key_;
   std::vector<Shard> shards_;
   std::uint64_t token_count_ = 0, document_count_ = 0;

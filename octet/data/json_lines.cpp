@@ -63,27 +63,32 @@ std::string text_of(std::string_view line, const std::string& field, const std::
 
 }  // namespace
 
-LineCounts each_document(const JsonLines& format_of, std::string_view lines, const std::string& path, std::uint64_t first_line,
-                         const std::function<void(std::string_view text)>& document) {
+LineCounts each_line(bool skip_bad, std::string_view hint, std::string_view lines, const std::string& path, std::uint64_t first_line,
+                     const std::function<bool(std::string_view line, const std::string& place)>& take) {
   LineCounts counts;
   for (std::uint64_t number = first_line; !lines.empty(); ++number) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(std::min(end + 1, lines.size()));
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    std::string text;
     try {
-      text = text_of(line, format_of.field, format("{}:{}", printable(path), number));
+      ++(take(line, format("{}:{}", printable(path), number)) ? counts.documents : counts.empty);
     } catch (const DataError& e) {
-      if (!format_of.skip_bad)
-        throw DataError(format("{}; correct the line, name another --field, or leave bad lines out with --skip-bad-lines", e.what()));
+      if (!skip_bad) throw DataError(format("{}; {}", e.what(), hint));
       ++counts.bad;
-      continue;
     }
-    ++(text.empty() ? counts.empty : counts.documents);
-    if (!text.empty()) document(text);
   }
   return counts;
+}
+
+LineCounts each_document(const JsonLines& format_of, std::string_view lines, const std::string& path, std::uint64_t first_line,
+                         const std::function<void(std::string_view text)>& document) {
+  return each_line(format_of.skip_bad, "correct the line, name another --field, or leave bad lines out with --skip-bad-lines", lines, path,
+                   first_line, [&](std::string_view line, const std::string& place) {
+                     const std::string text = text_of(line, format_of.field, place);
+                     if (!text.empty()) document(text);
+                     return !text.empty();
+                   });
 }
 
 }  // namespace octet::data

@@ -19,7 +19,24 @@ std::uint32_t widen(const T* source, std::span<std::int32_t> out) {
   return most;
 }
 
+std::uint32_t unmarked(const std::uint32_t* source, std::span<std::int32_t> out) {
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = std::int32_t(source[i] & ~context_mark);
+    most = std::max(most, std::uint32_t(out[i]));
+  }
+  return most;
+}
+
 }  // namespace
+
+void Shard::read_targets(std::uint64_t first, std::span<std::int32_t> out) const {
+  read(first, out);
+  if (!header_.marks_context) return;
+  const auto* const source = reinterpret_cast<const std::uint32_t*>(token_bytes().data()) + first;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if ((source[i] & context_mark) != 0) out[i] = -1;
+}
 
 Shard::Shard(const std::string& path, Verify verify)
     : file_(path),
@@ -68,8 +85,9 @@ void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {
         path(), first, first + out.size(), header_.token_count);
   file_.check_unchanged();
   const char* const source = token_bytes().data() + first * header_.bytes_per_token;
-  const std::uint32_t most = header_.bytes_per_token == 2 ? widen(reinterpret_cast<const std::uint16_t*>(source), out)
-                                                          : widen(reinterpret_cast<const std::uint32_t*>(source), out);
+  const std::uint32_t most = header_.marks_context          ? unmarked(reinterpret_cast<const std::uint32_t*>(source), out)
+                             : header_.bytes_per_token == 2 ? widen(reinterpret_cast<const std::uint16_t*>(source), out)
+                                                            : widen(reinterpret_cast<const std::uint32_t*>(source), out);
   if (most < header_.vocab_size || out.empty()) return;
   const auto bad = std::ranges::find_if(out, [&](std::int32_t id) { return std::uint32_t(id) >= header_.vocab_size; });
   const std::uint64_t place = first + std::uint64_t(bad - out.begin());

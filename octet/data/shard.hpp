@@ -31,6 +31,8 @@ class Shard {
   /// Widens tokens [first, first + out.size()) into `out`. Throws DataError when the file was changed after it was opened, or at an
   /// id that is not below the vocabulary (which without full verification is first seen here).
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
+  /// The same with -1 for tokens that are marked as context.
+  void read_targets(std::uint64_t first, std::span<std::int32_t> out) const;
   /// The part that Verify::everything adds, later: throws DataError on a wrong checksum of the tokens or an id out of range. Shows all ids
   /// to `see`, a part at a time, in their order.
   void check_tokens(const std::function<void(std::span<const std::int32_t>)>& see = nullptr) const;

@@ -15,8 +15,8 @@ class ShardBuilder {
  public:
   static constexpr std::uint64_t least_shard_bytes = 1024;
 
-  /// `shard_bytes` >= least_shard_bytes bounds the size of every shard's file.
-  ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes);
+  /// `shard_bytes` >= least_shard_bytes bounds the size of every shard's file. `marks_context`: ids may have a context_mark.
+  ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes, bool marks_context = false);
 
   /// The next token begins a document.
   void begin_document() { document_pending_ = true; }

@@ -24,6 +24,7 @@ enum Offset : std::size_t {
   at_first_document = 40,
   at_vocab_size = 48,
   at_separator = 52,
+  at_flags = 56,
   at_tokenizer = 64,
   at_tokens_checksum = 128,
   at_documents_checksum = 144,
@@ -80,6 +81,8 @@ void check_ranges(const ShardHeader& h, const std::string& path) {
           std::to_string(h.vocab_size));
   require(h.separator == ShardHeader::no_separator || h.separator < h.vocab_size, path, at_separator,
           format("the document separator must be an id below {}", h.vocab_size), std::to_string(h.separator));
+  require(!h.marks_context || h.bytes_per_token == 4, path, at_bytes_per_token, "bytes per token must be 4 where tokens have marks",
+          std::to_string(h.bytes_per_token));
   require(!h.tokenizer.empty() && h.tokenizer.size() < ShardHeader::tokenizer_bytes, path, at_tokenizer,
           "the tokenizer's name must have 1 to 63 bytes and end with a zero", std::to_string(h.tokenizer.size()) + " bytes");
 }
@@ -99,6 +102,7 @@ std::string encode_header(const ShardHeader& h) {
   put(bytes, at_first_document, h.first_document);
   put(bytes, at_vocab_size, h.vocab_size);
   put(bytes, at_separator, h.separator);
+  put(bytes, at_flags, std::uint64_t(h.marks_context));
   std::memcpy(bytes.data() + at_tokenizer, h.tokenizer.data(), h.tokenizer.size());
   put(bytes, at_tokens_checksum, h.tokens);
   put(bytes, at_documents_checksum, h.documents);
@@ -116,6 +120,9 @@ ShardHeader decode_header(std::string_view front, std::uint64_t file_bytes, cons
   h.first_document = get<std::uint64_t>(front, at_first_document);
   h.vocab_size = get<std::uint32_t>(front, at_vocab_size);
   h.separator = get<std::uint32_t>(front, at_separator);
+  const auto flags = get<std::uint64_t>(front, at_flags);
+  require(flags <= 1, path, at_flags, "the flags must be 0 or 1; run `octet tokenize` again with this program", std::to_string(flags));
+  h.marks_context = flags == 1;
   const std::string_view name = front.substr(at_tokenizer, ShardHeader::tokenizer_bytes);
   h.tokenizer = name.substr(0, name.find('\0'));
   h.tokens = get<Checksum>(front, at_tokens_checksum);

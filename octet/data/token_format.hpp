@@ -23,6 +23,7 @@ struct ShardHeader {
   std::uint64_t first_document = 0;  // number of the first document that begins in this shard
   std::uint32_t vocab_size = 0;
   std::uint32_t separator = no_separator;  // the id that ends a document
+  bool marks_context = false;              // the highest bit of a token says that it is no target; bytes_per_token is 4
   std::string tokenizer;
   Checksum tokens, documents;  // of the bytes from the header to the document table, and of the table
 
@@ -30,6 +31,9 @@ struct ShardHeader {
   std::uint64_t table_offset() const { return (bytes + token_count * bytes_per_token + 7) / 8 * 8; }
   std::uint64_t file_bytes() const { return table_offset() + 8 * document_count; }
 };
+
+/// Of a token that is no target, such as one of a question.
+inline constexpr std::uint32_t context_mark = 0x80000000;
 
 /// 2 where every id fits in 16 bits, else 4.
 constexpr std::uint32_t bytes_per_token_of(std::uint32_t vocab_size) { return vocab_size <= 0x10000 ? 2 : 4; }

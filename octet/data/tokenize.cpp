@@ -10,6 +10,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
+#include "octet/data/conversation.hpp"
 #include "octet/data/dataset_writer.hpp"
 #include "octet/data/json_lines.hpp"
 #include "octet/data/text_check.hpp"
@@ -34,25 +35,44 @@ struct Encoded {
   std::exception_ptr error;
 };
 
-void encode(const Piece& piece, const tokenizer::Tokenizer& tokenizer, const JsonLines& lines, Encoded& to) {
+/// How pieces become ids.
+struct Encoding {
+  const tokenizer::Tokenizer& tokenizer;
+  JsonLines lines;
+  tokenizer::ChatForm chat;  // JSON lines are conversations
+};
+
+void encode_conversations(const Piece& piece, const Encoding& how, Encoded& to) {
+  if (!piece.json_lines)
+    throw ConfigError(format("'{}': --chat reads JSON lines, of files that end with .jsonl or .ndjson", printable(piece.path)));
+  to.lines = each_line(how.lines.skip_bad, "correct the line, or leave bad lines out with --skip-bad-lines", piece.text, piece.path,
+                       piece.first_line, [&](std::string_view line, const std::string& place) {
+                         const auto parts = how.chat(conversation_of(line, place));
+                         to.text_bytes += encode_conversation(how.tokenizer, parts, to.ids);
+                         to.parts.push_back({to.ids.size(), true, true});
+                         return true;
+                       });
+}
+
+void encode(const Piece& piece, const Encoding& how, Encoded& to) {
+  if (how.chat) return encode_conversations(piece, how, to);
   const auto add = [&](std::string_view text, bool begins, bool ends) {
-    to.replaced += tokenizer.encode(text, to.ids, begins ? tokenizer::Position::start : tokenizer::Position::continued);
+    to.replaced += how.tokenizer.encode(text, to.ids, begins ? tokenizer::Position::start : tokenizer::Position::continued);
     to.parts.push_back({to.ids.size(), begins, ends});
     to.text_bytes += text.size();
   };
   if (!piece.json_lines) return add(piece.text, piece.begins_document, piece.ends_document);
-  to.lines = each_document(lines, piece.text, piece.path, piece.first_line, [&](std::string_view text) { add(text, true, true); });
+  to.lines = each_document(how.lines, piece.text, piece.path, piece.first_line, [&](std::string_view text) { add(text, true, true); });
 }
 
 /// Encodes every piece, each into its own place. The first error in the order of the text is thrown.
-void encode_all(const std::vector<Piece>& pieces, const tokenizer::Tokenizer& tokenizer, const JsonLines& lines, int threads,
-                std::vector<Encoded>& encoded) {
+void encode_all(const std::vector<Piece>& pieces, const Encoding& how, int threads, std::vector<Encoded>& encoded) {
   encoded.assign(pieces.size(), {});
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
-        encode(pieces[i], tokenizer, lines, encoded[i]);
+        encode(pieces[i], how, encoded[i]);
       } catch (...) {
         encoded[i].error = std::current_exception();
       }
@@ -70,9 +90,11 @@ void encode_all(const std::vector<Piece>& pieces, const tokenizer::Tokenizer& to
 /// The token stream on its way into shards.
 class Stream {
  public:
-  /// `separator`: the id that ends each document.
-  Stream(const tokenizer::Tokenizer& tokenizer, std::int32_t separator, std::uint64_t shard_bytes, DatasetWriter& writer)
-      : prefix_(tokenizer.document_prefix()), separator_(separator), builder_(tokenizer, shard_bytes), writer_(writer) {
+  /// `separator`: the id that ends each document. Conversations (`chat`) have their own begin and end, and marks.
+  Stream(const tokenizer::Tokenizer& tokenizer, std::int32_t separator, std::uint64_t shard_bytes, bool chat, DatasetWriter& writer)
+      : separator_(separator), builder_(tokenizer, shard_bytes, chat), writer_(writer) {
+    if (chat) return;
+    prefix_ = tokenizer.document_prefix();
     const auto suffix = tokenizer.document_suffix();
     end_.assign(suffix.begin(), suffix.end());
     if (end_.empty() || end_.back() != separator) end_.push_back(separator);
@@ -98,7 +120,7 @@ class Stream {
       builder_.begin_document();
       add(prefix_);
     }
-    separators_ += std::uint64_t(std::ranges::count(ids, separator_));
+    if (!end_.empty()) separators_ += std::uint64_t(std::ranges::count(ids, separator_));
     add(ids);
     if (part.ends_document) add(end_);
   }
@@ -166,6 +188,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
                         TokenizeProgress* progress) {
   const auto tokenizer = tokenizer::open_tokenizer(options.tokenizer, {.end_of_document = options.end_of_document});
   const std::int32_t separator = separator_of(*tokenizer, options.tokenizer);
+  const Encoding how{*tokenizer, {options.field, options.skip_bad_lines}, options.chat};
   const int threads = thread_count(options);
   if (options.shard_bytes < ShardBuilder::least_shard_bytes)
     throw ConfigError(format("--shard-bytes must be at least {}, got {}", ShardBuilder::least_shard_bytes, options.shard_bytes));
@@ -175,16 +198,15 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
 
   DatasetWriter writer(output, options.force);
   writer.set_tokenizer(*tokenizer, options.tokenizer);
-  Stream stream(*tokenizer, separator, options.shard_bytes, writer);
+  Stream stream(*tokenizer, separator, options.shard_bytes, bool(options.chat), writer);
   PieceReader reader(selection.files, *tokenizer);
-  const JsonLines lines{options.field, options.skip_bad_lines};
   TokenizeResult result{.empty_files = selection.empty_files, .left_out_files = selection.left_out_files};
   std::vector<Encoded> encoded;
   LineCounts counts;
   std::uint64_t done = 0;
   for (auto wave = next_wave(reader, threads); !wave.empty();) {
     auto following = std::async(std::launch::async, [&] { return next_wave(reader, threads); });  // reads and decompresses meanwhile
-    encode_all(wave, *tokenizer, lines, threads, encoded);
+    encode_all(wave, how, threads, encoded);
     for (std::size_t i = 0; i < wave.size(); ++i) {
       stream.add(encoded[i]);
       counts.add(encoded[i].lines);

@@ -11,6 +11,11 @@ namespace octet::data {
 Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length, const char* part, Documents documents)
     : dataset_(&dataset), ranges_(std::move(ranges)), length_(length), documents_(documents) {
   if (length < 1) throw ConfigError(format("data.sequence_length must be at least 1, got {}", length));
+  if (dataset.marks_context() && documents == Documents::joined)
+    throw ConfigError(
+        format("{}: '{}' has conversations, of which only answers are targets; set data.document_mask = true (eval: "
+               "--document-mask)",
+               dataset.key(), printable(dataset.folder())));
   for (const TokenRange& range : ranges_) starts_.push_back(size_), size_ += range.size();
   if (size_ > std::uint64_t(length)) return;
   if (size_ == 0)
@@ -22,11 +27,11 @@ Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length
              length, std::uint64_t(length) + 1, part, printable(dataset.folder()), size_));
 }
 
-void Windows::copy(std::uint64_t first, std::span<std::int32_t> out) const {
+void Windows::copy(Read read, std::uint64_t first, std::span<std::int32_t> out) const {
   std::size_t i = std::size_t(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
   for (; !out.empty(); ++i) {
     const std::uint64_t from = ranges_[i].begin + (first - starts_[i]), n = std::min<std::uint64_t>(out.size(), ranges_[i].end - from);
-    dataset_->read(from, out.first(n));
+    (dataset_->*read)(from, out.first(n));
     out = out.subspan(n), first += n;
   }
 }
@@ -36,9 +41,10 @@ void Windows::read(std::uint64_t number, Batch& batch, std::int64_t row) const {
   const auto length = std::size_t(length_);
   const std::uint64_t first = number * length;
   std::int32_t *const inputs = batch.inputs.data() + row * length_, *const targets = batch.targets.data() + row * length_;
-  copy(first, {inputs, length});
+  copy(&Dataset::read, first, {inputs, length});
   std::copy(inputs + 1, inputs + length, targets);
-  copy(first + length, {targets + length - 1, 1});
+  const std::size_t known = dataset_->marks_context() ? 0 : length - 1;
+  copy(&Dataset::read_targets, first + 1 + known, {targets + known, length - known});
   if (documents_ == Documents::masked) mask_documents(first, targets, batch.document_starts.data() + row * length_);
 }
 

@@ -25,11 +25,11 @@ enum class Documents : std::uint8_t { joined, masked };
 
 /// A text, read from token ranges as one stream, cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token,
 /// so that every token but the text's first is a target once; the tokens after the last whole window are left out. If documents are masked,
-/// the first token of a document is the target of none: -1 takes its place.
+/// the first token of a document is the target of none: -1 takes its place. So it does for tokens that the dataset marks as no targets.
 class Windows {
  public:
   /// Throws ConfigError when `length` < 1 or when the ranges hold no whole window; `part` names them in the message
-  /// ("training", "held-out"). Keeps a reference to the dataset.
+  /// ("training", "held-out"), or where the dataset has marks and documents are joined. Keeps a reference to the dataset.
   Windows(const Dataset&, TokenRanges, std::int64_t length, const char* part, Documents = Documents::joined);
 
   std::uint64_t count() const { return (size_ - 1) / std::uint64_t(length_); }
@@ -40,7 +40,8 @@ class Windows {
   void read(std::uint64_t number, Batch&, std::int64_t row) const;
 
  private:
-  void copy(std::uint64_t first, std::span<std::int32_t> out) const;
+  using Read = void (Dataset::*)(std::uint64_t, std::span<std::int32_t>) const;
+  void copy(Read, std::uint64_t first, std::span<std::int32_t> out) const;
   void mask_documents(std::uint64_t first, std::int32_t* targets, std::int32_t* starts) const;
 
   const Dataset* dataset_;

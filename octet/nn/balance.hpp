@@ -4,8 +4,8 @@
 
 namespace octet::nn {
 
-/// The means that keep the experts of a model in balance. With counts c_e of the choices and sums s_e of the scores of E experts, K of which each
-/// token chooses, over n tokens, a loss is
+/// The means that keep the experts of a model in balance. With counts c_e of the choices and sums s_e of the scores of E experts, K of
+/// which each token chooses, over n tokens, a loss is
 ///
 ///   E sum_e (c_e / n)(s_e / n)            over `model`: of the tokens of all layers of a micro-batch together; over `layer`: of each
 ///                                         layer's tokens, the mean over layers. K at balance

@@ -18,7 +18,7 @@ scaling::Site of_router(scaling::Site site) {
 }
 
 StackedLinear::Config first_of(const Experts::Config& c) {
-  return {.in = c.width, .out = 2 * c.hidden, .matrices = c.number, .used = c.routing.choices};
+  return {.in = c.width, .out = 2 * c.hidden, .matrices = c.number, .used = c.routing.choices, .joined = 2};
 }
 StackedLinear::Config second_of(const Experts::Config& c) {
   return {.in = c.hidden, .out = c.width, .matrices = c.number, .used = c.routing.choices, .init = {Init::Kind::normal, c.out_deviation}};

@@ -12,6 +12,7 @@ Linear::Linear(const std::string& path, const Config& c, scaling::Precision& pre
                  std::make_unique<Parameter>(path + ".weight", Shape{c.out, c.in}, c.init,
                                              site.router ? ParameterRole::router : ParameterRole::matrix, c.cut),
                  precision, site) {
+  weight().parameter().matrices = c.matrices;
   if (!c.bias) return;
   read_gradients();
   bias_ = std::make_unique<Parameter>(path + ".bias", Shape{c.out}, Init{Init::Kind::zeros}, ParameterRole::vector, c.bias_cut);

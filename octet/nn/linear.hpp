@@ -21,6 +21,7 @@ class Linear : public LinearSite {
     bool bias = false;
     Init init = {};
     Cut cut = {}, bias_cut = {};  // of weight and bias, where they are parts of larger ones
+    std::int64_t matrices = 1;    // Parameter::matrices of the weight
   };
 
   /// The layer owns its weight. `site` is completed with path and shape.

@@ -14,7 +14,9 @@ scaling::Site stacked(scaling::Site site, const StackedLinear::Config& c) {
 
 StackedLinear::StackedLinear(const std::string& path, const Config& c, scaling::Precision& precision, scaling::Site site)
     : LinearSite(path, std::make_unique<Parameter>(path + ".weight", Shape{c.matrices * c.out, c.in}, c.init), precision,
-                 stacked(std::move(site), c)) {}
+                 stacked(std::move(site), c)) {
+  weight().parameter().matrices = c.matrices * c.joined;
+}
 
 void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGroups& groups, const Tensor& y, const scaling::Pass& pass) {
   weight().refresh(stream, pass);

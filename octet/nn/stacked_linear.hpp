@@ -18,6 +18,7 @@ class StackedLinear : public LinearSite {
     std::int64_t in, out, matrices;
     std::int64_t used = 1;  // matrices that one token uses
     Init init = {};
+    std::int64_t joined = 1;  // matrices whose rows one of these joins, such as gate and up
   };
   StackedLinear(const std::string& path, const Config&, scaling::Precision&, scaling::Site);
 

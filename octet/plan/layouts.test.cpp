@@ -52,6 +52,7 @@ constexpr Case cases[] = {
     {"learned positions", "gpt2", "current", [](auto& c) { c.shape.kv_heads = c.shape.heads; }},
     {"FP16", "llama", "fp16", [](auto&) {}},
     {"average", "llama", "bf16", [](auto& c) { c.average = true; }},
+    {"whole matrices", "llama", "bf16", [](auto& c) { c.optimizer->name = "muon"; }},
     {"shared factors", "llama", "bf16", [](auto& c) { c.comm.gradients = parallel::Wire::e4m3_shared; }},
     {"one scale per gradient", "llama", "bf16", [](auto& c) { c.optimizer->gradients = Storage::e4m3_tensor; }},
     {"tensor ranks in 8 bits", "llama", "current", [](auto& c) { c.comm.tensor = parallel::TensorWire::e4m3, c.shape.width = 72; }},

@@ -27,7 +27,7 @@ TEST(AttentionPlan, InBf16HasNoRowNoSlotAndNoStateUnlessSomeAttentionHasCodes) {
     EXPECT_FALSE(p.rows().back().attention) << entry.name;
     EXPECT_EQ(p.slots().size(), 0) << entry.name;
   }
-  EXPECT_EQ(row_of({.attention = fp8, .rules = {{.path = "layers.1.*", .attention = "bf16"}}}), "bf16 | rule 1: layers.1.*");
+  EXPECT_EQ(row_of({.rules = {{.path = "layers.1.*", .attention = "bf16"}}, .attention = fp8}), "bf16 | rule 1: layers.1.*");
 }
 
 TEST(AttentionPlan, StatesFormatsScalesAndReason) {

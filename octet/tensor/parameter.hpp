@@ -41,6 +41,7 @@ struct Parameter {
   const Init init;
   const ParameterRole role;
   const Cut cut;                    // of a part: its place in the whole parameter of that path; otherwise empty
+  std::int64_t matrices = 1;        // equal groups of its rows that are matrices of their own, such as gate and up
   Stored value;                     // [shape]
   Gradient gradient;                // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
   std::uint64_t version = 1;        // counts changes of the master: a quantized copy of an older version is stale

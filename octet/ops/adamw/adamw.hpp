@@ -22,10 +22,14 @@ struct AdamWStep {
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
 inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
-inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
-inline constexpr int adamw_step_updates = 6;  // index of `updates`
-inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
+inline constexpr int adamw_step_rate = 0;            // index of `learning_rate`
+inline constexpr int adamw_step_corrections = 1;     // index of both bias corrections
+inline constexpr int adamw_step_gradient_scale = 3;  // index of `gradient_scale`
+inline constexpr int adamw_step_updates = 6;         // index of `updates`
+inline constexpr int adamw_step_skip = 4;            // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
 inline constexpr float adamw_skip_nonfinite = 1, adamw_skip_limit = 2;
+static_assert(offsetof(AdamWStep, bias_correction1) == adamw_step_corrections * sizeof(float));
+static_assert(offsetof(AdamWStep, gradient_scale) == adamw_step_gradient_scale * sizeof(float));
 static_assert(offsetof(AdamWStep, updates) == adamw_step_updates * sizeof(float));
 
 /// The variables of an update, numbered as their streams of draws.
@@ -86,6 +90,7 @@ struct AdamW {
   std::span<const AdamWParameter> parameters;
   Tensor step;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  double direction_bound = 0;  // D, of moments that are not exact means; 0: as above
 };
 /// Throws ContractError on other shapes, dtypes or storages. Workspace: f32 [3 x parameters], from scratch, if a scale is per tensor.
 void adamw(Stream&, const AdamW&);

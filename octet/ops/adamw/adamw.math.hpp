@@ -19,7 +19,7 @@ struct AdamWConstants {
         one_minus_beta2(float(1 - a.beta2)),
         eps(float(a.eps)),
         weight_decay(float(decay)),
-        moments_ratio(ratio_of(a.beta1, a.beta2)) {}
+        moments_ratio(a.direction_bound > 0 ? float(a.direction_bound) : ratio_of(a.beta1, a.beta2)) {}
   OCTET_HD static float ratio_of(double beta1, double beta2) {
     const double r = beta1 * beta1 < 0.99 * beta2 ? beta1 * beta1 / beta2 : 0.99;
     return float((1 - beta1) / ::sqrt((1 - beta2) * (1 - r)));

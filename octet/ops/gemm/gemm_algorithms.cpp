@@ -62,6 +62,7 @@ std::string to_text(const GemmForm& f) {
   if (f.biased) out += " bias";
   if (f.fast) out += " fast";
   if (f.factor) out += " factor";
+  if (f.untimed) out += " untimed";
   if (f.alignment != 256) out += format(" aligned {}", f.alignment);
   return out;
 }

@@ -23,6 +23,7 @@ struct GemmForm {
   bool a_transposed = false, b_transposed = false;  // stored [K, M], [K, N]
   bool accumulate = false, biased = false, fast = false;
   bool factor = false;  // a factor for the sums lies in the GPU's memory
+  bool untimed = false;
   int alignment = 256;  // bytes that a's, b's and d's addresses are multiples of
   friend auto operator<=>(const GemmForm&, const GemmForm&) = default;
 };

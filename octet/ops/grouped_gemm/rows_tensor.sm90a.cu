@@ -1,8 +1,8 @@
 #include "octet/ops/grouped_gemm/hopper/hopper.hpp"
 #include "octet/ops/grouped_gemm/hopper/job.cuh"
 
-// Groups along M, 8-bit codes with one scale per tensor or per row of each operand, which is applied at the end. Products are promoted to FP32
-// every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
+// Groups along M, 8-bit codes with one scale per tensor or per row of each operand, or per matrix of the stack, which is applied at the
+// end. Products are promoted to FP32 every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
 
 namespace octet::cuda {
 namespace {
@@ -14,7 +14,8 @@ using Fast = Form<Groups::rows, Promotion::none, 2, 2, 3, 4, -1>;
 bool takes(const Operands& o) {
   using enum ops::GemmScale;
   const auto a = ops::gemm_scale(o.a), b = ops::gemm_scale(o.b);
-  return is_fp8(o.a.codes.dtype) && is_fp8(o.b.codes.dtype) && (a == tensor || a == row) && (b == tensor || b == row) && readable(o);
+  return is_fp8(o.a.codes.dtype) && is_fp8(o.b.codes.dtype) && (a == tensor || a == row) &&
+         (b == tensor || b == row || ops::descale_per_matrix(o.b)) && readable(o);
 }
 
 }  // namespace

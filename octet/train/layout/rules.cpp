@@ -5,6 +5,7 @@
 #include "octet/base/check.hpp"
 #include "octet/base/text.hpp"
 #include "octet/models/division.hpp"
+#include "octet/optim/registry.hpp"
 
 namespace octet::train {
 namespace {
@@ -125,6 +126,18 @@ LayoutRule no_average(const Axis& axis) {
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
+// An optimizer that reads whole matrices.
+bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
+LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
+  return {here, axis, "The optimizer does not read whole matrices (`muon` does).", keeps,
+          [remedy = std::move(remedy)](const Layout&, const Subject& s) {
+            return format(
+                "optim.name = \"{}\" reads all values of a matrix at once, of which a rank would have a part; {}, or optim.name = "
+                "\"adamw\"",
+                s.optimizer->name, remedy);
+          }};
+}
+
 Rules of_steps() {
   return {
       {always, data, "Sequences of a step are a multiple of micro-batch x data.",
@@ -166,6 +179,8 @@ Rules of_tensor() {
          return format("models of the family {} cannot be divided within layers; set ranks.tensor = 1, or choose {}", s.shape.family,
                        families_that(&models::ModelFamily::divides));
        }},
+      whole_matrices(
+          tensor, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.tensor = 1"),
       wide_sums(tensor),
       no_average(tensor),
       {here, tensor, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
@@ -277,6 +292,8 @@ Rules of_pipeline() {
 
 Rules of_zero() {
   return {
+      whole_matrices(
+          zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 1) || divides_matrices(s); }, "set ranks.zero = 0"),
       {here, zero, "At stages 2 and 3, gradients do not have one scale for a whole tensor.",
        [](const Layout& l, const Subject& s) { return !divides(l, s, 2) || !scales_tensor(s.storage(l).gradients); },
        [](const Layout& l, const Subject& s) {

@@ -41,7 +41,7 @@ const ModelPart& ModelParts::of(const models::ModelShape& shape, std::int64_t me
 
 optim::StateStorage Subject::storage(const Layout& l) const {
   if (!optimizer) return {};
-  optim::AdamWConfig c = *optimizer;
+  optim::OptimizerConfig c = *optimizer;
   c.level = l.level;
   return c.storage();
 }

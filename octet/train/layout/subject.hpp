@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "octet/models/registry.hpp"
-#include "octet/optim/adamw.hpp"
+#include "octet/optim/optimizer_config.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/train/layout/layout.hpp"
 
@@ -34,9 +34,9 @@ struct Subject {
   std::int64_t experts = 0;   // routed ones per layer
   std::int64_t sequence = 0;  // tokens
   std::string recipe = "bf16";
-  std::string eight_bit_recipe = "bf16";                               // of layouts with 8-bit operands
-  bool codes_attention = false;                                        // products of some attention read 8-bit codes
-  std::optional<optim::AdamWConfig> optimizer = optim::AdamWConfig{};  // at the layout's level
+  std::string eight_bit_recipe = "bf16";                                       // of layouts with 8-bit operands
+  bool codes_attention = false;                                                // products of some attention read 8-bit codes
+  std::optional<optim::OptimizerConfig> optimizer = optim::OptimizerConfig{};  // at the layout's level
   bool average = false;
   parallel::CommConfig comm = {};
   std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known

@@ -132,7 +132,7 @@ void Engine::update(double learning_rate, const optim::StepLimits& limits) {
   publish_weights();
 }
 
-void Engine::publish_weights() { sharding.weights().publish(stream, std::vector{optimizer->scalars()}); }
+void Engine::publish_weights() { sharding.weights().publish(stream, optimizer->scalars()); }
 
 void Engine::quantize_weights(const scaling::Pass& pass) {
   sharding.weights().encode(stream, pass);

@@ -25,7 +25,7 @@ class Engine {
   scaling::Precision precision;
   std::unique_ptr<models::Model> model;
   nn::Parameters parameters;
-  std::optional<optim::AdamW> optimizer;
+  std::optional<optim::Optimizer> optimizer;
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
   parallel::Sharding sharding;

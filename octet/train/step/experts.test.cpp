@@ -41,12 +41,12 @@ double loss_of(StepRunner& runner, Engine& e, std::uint64_t seed, bool measure =
   return loss;
 }
 
-class EveryRecipe : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Experts, EveryRecipe,
+class ExpertsInEveryRecipe : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Experts, ExpertsInEveryRecipe,
                          ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_P(EveryRecipe, LearnsABatchByHeartWithTheSameBitsInTwoRuns) {
+TEST_P(ExpertsInEveryRecipe, LearnsABatchByHeartWithTheSameBitsInTwoRuns) {
   for (const auto make : {config_of, shared_config_of}) {
     std::vector<double> losses[2];
     for (std::vector<double>& run : losses) {
@@ -60,7 +60,7 @@ TEST_P(EveryRecipe, LearnsABatchByHeartWithTheSameBitsInTwoRuns) {
   }
 }
 
-TEST_P(EveryRecipe, ADryRunNeedsTheMemoryAndTheWorkOfARealRun) {
+TEST_P(ExpertsInEveryRecipe, ADryRunNeedsTheMemoryAndTheWorkOfARealRun) {
   for (const auto make : {config_of, shared_config_of})
     for (const bool coded : {false, true}) {
       EngineConfig config = make(GetParam(), {});
@@ -81,7 +81,7 @@ TEST_P(EveryRecipe, ADryRunNeedsTheMemoryAndTheWorkOfARealRun) {
     }
 }
 
-TEST_P(EveryRecipe, GradientsAreTheSameBitsWhateverIsRecomputed) {
+TEST_P(ExpertsInEveryRecipe, GradientsAreTheSameBitsWhateverIsRecomputed) {
   for (const auto make : {config_of, shared_config_of}) {
     const auto gradients = [&](const std::vector<std::string>& parts) {
       Engine e = engine_of(make(GetParam(), nn::Recompute::named(parts)));

@@ -143,7 +143,7 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Scratch scratch;
   write_model(scratch, golden);
   const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
-  Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::AdamWConfig{}, .sequence = golden.length}, Device::cpu,
+  Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::OptimizerConfig{}, .sequence = golden.length}, Device::cpu,
            machine::machine_target(Device::cpu));
   models::load_hugging_face(scratch.at("model"), shape, e.parameters);
   const double share = tolerance(shape, golden);
@@ -168,7 +168,7 @@ std::unique_ptr<Engine> engine_of(const Golden& golden) {
   const Scratch scratch;
   write_model(scratch, golden);
   const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
-  const optim::AdamWConfig optimizer{
+  const optim::OptimizerConfig optimizer{
       .learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_grad_norm = 1.0};
   auto e = std::make_unique<Engine>(
       EngineConfig{.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optimizer, .sequence = golden.length}, Device::cpu,

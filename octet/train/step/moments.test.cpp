@@ -35,9 +35,9 @@ void put_nan(const Stored& s, std::int64_t at) {
     default: FAIL() << "no NaN of " << name(s.storage);
   }
 }
-const Stored& moment(const Engine& e, const std::string& path, const std::string& which) {
-  for (std::size_t i = 0; i < e.optimizer->slices().size(); ++i)
-    if (e.optimizer->slices()[i].parameter->path == path) return which == "m" ? e.optimizer->moments()[i].m : e.optimizer->moments()[i].v;
+Stored moment(const Engine& e, const std::string& path, const std::string& which) {
+  for (const optim::Optimizer::State& s : e.optimizer->states())
+    if (s.name == path + "." + which) return s.stored;
   throw std::out_of_range(path);
 }
 

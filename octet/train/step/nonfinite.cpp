@@ -44,10 +44,11 @@ std::string found_by_any(Engine& e, const std::string& own) {
 // The name of the first such moment in the state; "" when all are finite.
 std::string nonfinite_moment(Engine& e) {
   if (!e.optimizer) return "";
+  const std::vector<optim::Optimizer::State> states = e.optimizer->states();
   std::vector<Stored> moments;
-  for (const ops::Moments& of : e.optimizer->moments()) moments.push_back(of.m), moments.push_back(of.v);
+  for (const optim::Optimizer::State& s : states) moments.push_back(s.stored);
   const auto found = nonfinite_variable(e.stream, moments);
-  return found_by_any(e, found ? e.optimizer->slices()[*found / 2].parameter->path + (*found % 2 == 0 ? ".m" : ".v") : "");
+  return found_by_any(e, found ? states[*found].name : "");
 }
 
 class Finder final : public Observer {

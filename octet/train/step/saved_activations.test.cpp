@@ -160,7 +160,7 @@ double saved_per_token(const std::string& recipe, bool coded, const nn::Recomput
                                 .tied = false},
                       .model = {.recompute = recompute},
                       .precision = {.recipe = recipe},
-                      .optimizer = optim::AdamWConfig{},
+                      .optimizer = optim::OptimizerConfig{},
                       .sequence = 1024};
   if (coded) config.precision.activations = fp8;
   return double(dry_run(config, {.device = Device::cuda, .multiprocessors = 8}, 1, 1).saved.back()) / 1024;

@@ -29,7 +29,7 @@ inline EngineConfig small_engine(const std::string& family, const std::string& r
   return {.shape = small_shape(family),
           .model = {.recompute = recompute},
           .precision = {.recipe = recipe},
-          .optimizer = optim::AdamWConfig{},
+          .optimizer = optim::OptimizerConfig{},
           .sequence = 32};
 }
 

@@ -99,8 +99,9 @@ Job job_of(const Operands& o) {
   } else if constexpr (!Shared<F>::a_scaled) {
     if (o.a.descales) {
       job.a_factor = o.a.descales.f32(), job.b_factor = o.b.descales.f32();
-      job.a_factor_step = o.a.block.whole_tensor() ? 0 : 1, job.b_factor_step = o.b.block.whole_tensor() ? 0 : 1;
-      job.b_factor_group = rows && !o.stack_columns && !o.b.block.whole_tensor() ? int(N) : 0;
+      const bool whole = o.b.block.whole_tensor(), per_matrix = ops::descale_per_matrix(o.b);
+      job.a_factor_step = o.a.block.whole_tensor() ? 0 : 1, job.b_factor_step = whole || per_matrix ? 0 : 1;
+      job.b_factor_group = per_matrix ? 1 : rows && !o.stack_columns && !whole ? int(N) : 0;
     }
   }
   return job;

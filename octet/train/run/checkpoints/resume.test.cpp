@@ -64,7 +64,8 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
-  for (const auto storage : {&optim::AdamWConfig::master, &optim::AdamWConfig::gradients, &optim::AdamWConfig::m, &optim::AdamWConfig::v})
+  for (const auto storage :
+       {&optim::OptimizerConfig::master, &optim::OptimizerConfig::gradients, &optim::OptimizerConfig::m, &optim::OptimizerConfig::v})
     runs.config.optim.*storage = Storage::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
@@ -88,6 +89,22 @@ TEST(Resume, HoldsWithMomentsInEightBitsAndTheirScales) {
     EXPECT_TRUE(state.find(variable + ".m") && state.find(scales_name(variable + ".m", m)) && state.find(scales_name(variable + ".v", v)));
     EXPECT_FALSE(state.find(scales_name("engine.optimizer.layers.0.norm1.weight.m", m))) << "vectors have wide moments";
   }
+}
+
+TEST(Resume, HoldsWithMuonWhoseMatricesHaveOneStateAndWhoseTablesHaveTwo) {
+  Runs runs("current");
+  runs.config.optim.name = "muon", runs.config.optim.level = optim::Level::O3;
+  const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+  runs.train(cut);
+  expect_same_run(whole, cut, 9);
+  const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(cut)).path(9) + "/state.safetensors");
+  EXPECT_TRUE(state.find("engine.optimizer.layers.0.mlp.gate_up.weight.m"));
+  EXPECT_FALSE(state.find("engine.optimizer.layers.0.mlp.gate_up.weight.v"));
+  EXPECT_TRUE(state.find("engine.optimizer.embedding.weight.v"));
+  runs.config.optim.name = "adamw";
+  const std::string message = error_of<ConfigError>([&] { runs.train(cut); });
+  EXPECT_TRUE(has(message, "a resumed run cannot change optim.name")) << message;
 }
 
 TEST(Resume, HoldsWithGradientsInEightBits) {

@@ -63,7 +63,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("recipe", recipe, "in which precision its linear layers run");
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
-  v.section("optim", optim, "AdamW");
+  v.section("optim", optim, "the optimizer");
   v.section("loss_scale", loss_scale, "factor of the loss, for gradients of activations that a narrow format would lose");
   v.section("ranks", ranks, "processes or threads that train one model together");
   v.section("comm", comm, "what ranks exchange, and how");

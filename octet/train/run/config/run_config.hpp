@@ -3,7 +3,7 @@
 #include "octet/data/data_config.hpp"
 #include "octet/health/alerts_config.hpp"
 #include "octet/health/recovery_config.hpp"
-#include "octet/optim/adamw.hpp"
+#include "octet/optim/optimizer_config.hpp"
 #include "octet/optim/loss_scale.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/scaling/precision.hpp"
@@ -61,7 +61,7 @@ struct RunConfig {
   scaling::PrecisionConfig recipe;
   data::DataConfig data;
   LoopConfig train;
-  optim::AdamWConfig optim;
+  optim::OptimizerConfig optim;
   optim::LossScaleConfig loss_scale;
   parallel::RanksConfig ranks;
   parallel::CommConfig comm;

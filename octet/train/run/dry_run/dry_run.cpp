@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run/dry_run.hpp"
 
+#include "octet/optim/registry.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/run/dry_run/sent_activations.hpp"
 #include "octet/train/run/dry_run/sent_borders.hpp"
@@ -60,8 +61,9 @@ std::string_view rounding_of(Storage s) {
 }
 
 // How each variable of matrices is stored, and whether the level or its own key says so. Vectors, such as norms' weights, are always f32.
-void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
+void add_storage(const optim::OptimizerConfig& c, std::vector<scaling::PlanRow>& plan) {
   const optim::StateStorage is = c.storage(), of_level = optim::storage_of(c.level);
+  const optim::OptimizerEntry& entry = optim::optimizer_named(c.name);
   for (const optim::StateKey& k : optim::state_keys()) {
     const Storage storage = is.*k.storage, leveled = of_level.*k.storage;
     const std::string by =
@@ -69,9 +71,13 @@ void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& pla
     const std::string_view rounding = !k.variable                                        ? rounding_of(storage)
                                       : ops::rounds_stochastically(storage, *k.variable) ? ", rounded stochastically"
                                                                                          : "";
-    plan.push_back({k.name, 0, 0, to_text(storage), format("{}; {}{}", by, optim::description(storage), rounding)});
+    const bool of_tables = k.variable == ops::AdamWVariable::v && !entry.second_moments;
+    plan.push_back({k.name, 0, 0, to_text(storage),
+                    format("{}; {}{}{}", by, optim::description(storage), rounding,
+                           of_tables ? format("; {} has none, so those of embedding and head alone", entry.name) : "")});
   }
-  plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", optim::bytes_per_parameter(is)),
+  const std::int64_t bytes = optim::bytes_per_parameter(is) - (entry.second_moments ? 0 : std::int64_t(size_of(code_type(is.v))));
+  plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", bytes),
                   "weights, gradients and moments, without scales and 8-bit operands"});
 }
 

@@ -62,8 +62,8 @@ TEST(DryRun, ThePlanTellsWhatTheLevelStoresAndWhichKeyChangesIt) {
 }
 
 TEST(DryRun, ACombinationThatIsKnownToFailIsRefusedUnlessItIsAllowed) {
-  for (const auto& [key, set] : {std::pair<const char*, void (*)(optim::AdamWConfig&)>{"optim.master = \"bf16_nearest\"",
-                                                                                       [](auto& o) { o.master = Storage::bf16_nearest; }},
+  for (const auto& [key, set] : {std::pair<const char*, void (*)(optim::OptimizerConfig&)>{
+                                     "optim.master = \"bf16_nearest\"", [](auto& o) { o.master = Storage::bf16_nearest; }},
                                  {"optim.master = \"e4m3_tensor\"", [](auto& o) { o.master = Storage::e4m3_tensor; }},
                                  {"optim.m and optim.v", [](auto& o) { o.m = o.v = Storage::e4m3_tensor; }}}) {
     EngineConfig c = config_of(optim::Level::O0, 2);

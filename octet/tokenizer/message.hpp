@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace octet::tokenizer {
+
+/// A message of a conversation; role: "system", "user" or "assistant".
+struct Message {
+  std::string role, content;
+};
+
+/// A piece of a conversation's text; `answer`: the model is to write it.
+struct ChatPart {
+  std::string text;
+  bool answer = false;
+};
+
+/// How a model's conversations are written.
+using ChatForm = std::function<std::vector<ChatPart>(const std::vector<Message>&)>;
+
+}  // namespace octet::tokenizer
