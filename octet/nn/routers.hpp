@@ -45,7 +45,7 @@ class Routers {
   void add(Stream&, const MicroBatch&, std::int64_t layer, const Tensor& chosen, const Tensor& scores) const;
   /// The loss's gradient of a layer's scores, in scratch; empty if there is none.
   Tensor score_gradient(Stream&, const MicroBatch&, std::int64_t layer) const;
-  /// The factor of squared logs of each token's logits; for gradients without a loss scale.
+  /// The factor of squared logs of each token's logits, without the loss scale.
   float z_factor(const MicroBatch& m) const { return float(config_.balance.z_loss) * m.factor; }
 
   /// Whether a loss is about shares of scores: their gradient is that of p / sum of p.

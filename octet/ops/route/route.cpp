@@ -60,6 +60,7 @@ void route_backward(Stream& stream, const Routing& r, const RouteBackward& a) {
   check_f32(a.scores, a.logits.shape, "scores"), check_f32(a.dlogits, a.logits.shape, "dlogits");
   check_f32(a.dweights, {tokens, r.choices}, "dweights");
   if (a.dscores) check_sequences(a.dscores, tokens, experts, "dscores");
+  if (a.z_scale) check_f32(a.z_scale, {1}, "z_scale");
   stream.count({.ops = 1, .bytes = 3.0 * double(a.logits.bytes()) + 2.0 * double(a.dweights.bytes())});
   OCTET_LAUNCH(stream, route_backward, r, a);
 }

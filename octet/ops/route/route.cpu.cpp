@@ -15,13 +15,14 @@ void route_forward(const ops::Routing& r, const ops::RouteForward& a) {
 void route_backward(const ops::Routing& r, const ops::RouteBackward& a) {
   const std::int64_t tokens = a.logits.shape[0], experts = a.logits.shape[1], choices = r.choices;
   const std::int64_t length = a.dscores ? tokens / a.dscores.shape[0] : 1;
+  const float z_loss = a.z_scale ? a.z_loss * *a.z_scale.f32() : a.z_loss;
   for_each(tokens, experts * 4 * (8 + choices), [&](std::int64_t t) {
     const ops::WholeToken<float> lanes;
     const float* const scores = a.scores.f32() + t * experts;
     const auto ds =
         ops::score_gradient<float>(lanes, r, experts, scores, a.chosen.as<std::int32_t>() + t * choices, a.dweights.f32() + t * choices,
                                    a.dscores ? a.dscores.f32() + t / length * experts : nullptr, a.relative);
-    ops::route_backward_row(lanes, r, experts, a.logits.f32() + t * experts, ds, scores, a.z_loss, a.dlogits.f32() + t * experts);
+    ops::route_backward_row(lanes, r, experts, a.logits.f32() + t * experts, ds, scores, z_loss, a.dlogits.f32() + t * experts);
   });
 }
 

@@ -62,14 +62,15 @@ __global__ void __launch_bounds__(threads)
 __global__ void __launch_bounds__(threads)
     route_backward_kernel(const __grid_constant__ ops::Routing r, std::int64_t tokens, std::int64_t experts, std::int64_t length,
                           const float* logits, const float* scores, const std::int32_t* chosen, const float* dweights, const float* dscores,
-                          bool relative, float z_loss, float* dlogits) {
+                          bool relative, float z_loss, const float* z_scale, float* dlogits) {
   const std::int64_t t = token_of_warp();
   if (t >= tokens) return;
   const WarpToken lanes;
   const float* const row = scores + t * experts;
   const auto ds = ops::score_gradient<float>(lanes, r, experts, row, chosen + t * r.choices, dweights + t * r.choices,
                                              dscores != nullptr ? dscores + t / length * experts : nullptr, relative);
-  ops::route_backward_row(lanes, r, experts, logits + t * experts, ds, row, z_loss, dlogits + t * experts);
+  ops::route_backward_row(lanes, r, experts, logits + t * experts, ds, row, z_scale != nullptr ? z_loss * *z_scale : z_loss,
+                          dlogits + t * experts);
 }
 
 // A block for each strip of a sequence: its counts and its sums.
@@ -124,7 +125,7 @@ void route_backward(Queue queue, const ops::Routing& r, const ops::RouteBackward
   if (tokens == 0) return;
   route_backward_kernel<<<unsigned(ceil_div(tokens, tokens_a_block)), threads, 0, queue>>>(
       r, tokens, a.logits.shape[1], length, a.logits.f32(), a.scores.f32(), a.chosen.as<std::int32_t>(), a.dweights.f32(), a.dscores.f32(),
-      a.relative, a.z_loss, a.dlogits.f32());
+      a.relative, a.z_loss, a.z_scale.f32(), a.dlogits.f32());
   launched("route_backward");
 }
 

@@ -33,13 +33,15 @@ struct RouteForward {
 void route_forward(Stream&, const Routing&, const RouteForward&);
 
 /// dlogits = the gradient of u from those of the weights, of p (`dscores`, the same for all tokens of a sequence), and of the z-loss
-/// z_loss * sum over t of (log sum over e of exp u)^2. dlogits: f32 [T, E], overwritten; dweights: f32 [T, K]; dscores: f32 [S, E] for S
-/// sequences of T / S tokens, or empty; with `relative` they are the gradient of p / (sum over e of p), as in RouteLoad.
+/// z_loss * z_scale * sum over t of (log sum over e of exp u)^2; z_scale: f32 [1] on the device, or empty. dlogits: f32 [T, E],
+/// overwritten; dweights: f32 [T, K]; dscores: f32 [S, E] for S sequences of T / S tokens, or empty; with `relative` they are the gradient
+/// of p / (sum over e of p), as in RouteLoad.
 struct RouteBackward {
   Tensor logits, scores, chosen, dweights;
   Tensor dscores = {};
   Tensor dlogits;
   float z_loss = 0;
+  Tensor z_scale = {};
   bool relative = false;
 };
 void route_backward(Stream&, const Routing&, const RouteBackward&);

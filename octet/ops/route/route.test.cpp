@@ -210,6 +210,25 @@ TEST(Route, BackwardOfTensorsIsThatOfItsFormulaInDouble) {
     }
 }
 
+TEST(Route, AScaleOfTheZLossMultipliesIt) {
+  Stream s(Device::cpu);
+  const Routing r{.choices = 2};
+  const Routed o = route(s, r, gaussian_tensor(s, {9, 8}, 1));
+  const Tensor dweights = gaussian_tensor(s, {9, 2}, 2), scaled = s.empty({9, 8}, DType::f32), wanted = s.empty({9, 8}, DType::f32);
+  const auto backward = [&](float z_loss, const Tensor& z_scale, const Tensor& dlogits) {
+    route_backward(s, r,
+                   {.logits = o.logits,
+                    .scores = o.scores,
+                    .chosen = o.chosen,
+                    .dweights = dweights,
+                    .dlogits = dlogits,
+                    .z_loss = z_loss,
+                    .z_scale = z_scale});
+  };
+  backward(0.25f, testing::tensor_of(s, {4}, {1}), scaled), backward(1, {}, wanted);
+  EXPECT_EQ(testing::bytes(scaled), testing::bytes(wanted));
+}
+
 TEST(Route, LoadCountsChoicesAndAddsScores) {
   for (const bool relative : {false, true}) {
     constexpr std::int64_t T = 300, S = 3, E = 8, K = 2;
