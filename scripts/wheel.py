@@ -39,9 +39,14 @@ def copy(source, target, rpath):
 
 
 def glibc_of(files):
-    """The newest version of glibc whose symbols the files need."""
-    versions = {tuple(map(int, v.split("."))) for file in files for v in re.findall(r"GLIBC_(\d+\.\d+)", output_of("objdump", "-T", file))}
-    return max(versions)
+    """The version of glibc for the name of the wheel: the newest one whose symbols the files need, or one that systems with their newest
+    symbols of libstdc++ have. Source: policies of auditwheel."""
+    symbols = "".join(output_of("objdump", "-T", file) for file in files)
+    versions = [tuple(map(int, v)) for v in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)]
+    libstdcxx = max((int(v) for v in re.findall(r"GLIBCXX_3\.4\.(\d+)", symbols)), default=0)
+    if libstdcxx > 30:
+        sys.exit(f"the wheel needs GLIBCXX_3.4.{libstdcxx}; build it with g++ 12, so that systems of its time can use it")
+    return max([*versions, (2, 35) if libstdcxx == 30 else (2, 17)])
 
 
 def metadata(version):

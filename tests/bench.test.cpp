@@ -62,7 +62,8 @@ TEST_F(Measured, EveryGroupHasItsRows) {
                         "swiglu backward, from codes", "embedding forward", "embedding backward", "cross-entropy"});
   expect("optimizer", {"adamw", "sum of squares"});
   expect("experts",
-         {"route forward", "route backward", "expert map", "combine", "gather", "weighted swiglu forward", "weighted swiglu backward"});
+         {"route forward", "route backward", "expert map", "combine", "gather", "weighted swiglu forward", "weighted swiglu backward",
+          "gate and up forward", "gate and up dgrad", "gate and up wgrad", "down forward", "down dgrad", "down wgrad"});
   expect("step", {"step"});
 }
 

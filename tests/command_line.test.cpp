@@ -227,6 +227,9 @@ TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
     EXPECT_TRUE(has(all, part)) << part << "\nin\n" << all;
   EXPECT_FALSE(has(succeed("plan idle.toml --fp8 delayed").err, "warning"));
   EXPECT_TRUE(has(succeed("plan idle.toml --fp8 current").err, "no history is kept under current"));
+  EXPECT_TRUE(
+      has(succeed("plan tiny.toml --fp8 current --set recipe.scale=f32").err, "no scale is of a row or of 128 values under current"));
+  EXPECT_FALSE(has(succeed("plan tiny.toml --fp8 rowwise --set recipe.scale=f32").err, "warning"));
   EXPECT_FALSE(has(succeed("plan tiny.toml").err, "warning")) << "defaults are no mistake";
 }
 

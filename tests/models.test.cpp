@@ -150,6 +150,32 @@ TEST_F(FetchedModel, CodesThatWereTrainedComeOutAndAreReadAgain) {
   EXPECT_FALSE(has(testing::bytes_of(scratch.at("runs/again/weights/config.json")), "quantization_config"));
 }
 
+// Scales of the run's last step, and of calibration, take the place of those of the data.
+TEST_F(FetchedModel, StoredScalesOfActivationsAreEvaluated) {
+  succeed(std::string(train) + "--steps 2 --set model.init=model --set checkpoint.every=2 --fp8 delayed --name delayed");
+  const std::string text = " --data data --sequence 32 --held-out 0.25", eval = text + " --device cpu";
+  EXPECT_TRUE(has(succeed("export runs/delayed --output run --dtype fp8-tensor").out, "activation scales are static"));
+  EXPECT_TRUE(
+      has(succeed("export model --output calibrated --dtype fp8-tensor --calibration 2" + text).out, "activation scales are static"));
+  for (const char* folder : {"runs/delayed", "run", "calibrated"})
+    EXPECT_TRUE(has(succeed("eval " + std::string(folder) + eval + " --frozen").out, "stored scales: loss 5.")) << folder;
+  EXPECT_TRUE(has(octet("eval model --frozen" + eval).err, "has no FP8 codes"));
+  EXPECT_TRUE(has(octet("eval run --frozen --recipe current" + eval).err, "--recipe asks for another"));
+  succeed(std::string(train) + "--steps 1 --set model.init=model --set checkpoint.every=1 --fp8 current --name current");
+  EXPECT_TRUE(has(octet("eval runs/current --frozen" + eval).err, "come from the data of each step"));
+  EXPECT_TRUE(has(octet("export model --output no --dtype fp8-channel --calibration 2" + text).err, "fp8-channel has dynamic scales"));
+}
+
+TEST_F(FetchedModel, AFileForLlamaCppIsWrittenWhereNoneIs) {
+  EXPECT_TRUE(has(succeed("export model --output m.gguf --dtype gguf-q8_0").out, " parameters as gguf-q8_0, of model"));
+  EXPECT_TRUE(testing::bytes_of(scratch.at("m.gguf")).starts_with("GGUF"));
+  EXPECT_TRUE(has(octet("export model --output m.gguf --dtype gguf-f16").err, "is there already; give --force"));
+  succeed("export model --output m.gguf --dtype gguf-f16 --force");
+  EXPECT_TRUE(has(octet("export model --output data --dtype gguf-f16").err, "is a folder, and gguf-f16 is one file"));
+  fs::remove(scratch.at("model/tokenizer.json"));
+  EXPECT_TRUE(has(octet("export model --output other.gguf --dtype gguf-f16").err, "has no tokenizer.json"));
+}
+
 TEST_F(FetchedModel, LogitsOfNamedTokensGoToAFile) {
   const std::int32_t ids[] = {1, 2, 258, 4, 5, 6};
   io::SafetensorsWriter writer(scratch.at("ids.safetensors"), {{"ids", io::StoredDType::i32, {2, 3}}});

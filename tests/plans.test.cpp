@@ -30,7 +30,7 @@ std::vector<std::string> sizes() {
   std::vector<std::string> out;
   for (const models::ModelFamily& family : models::model_families())
     if (family.sizes != nullptr)
-      for (const models::ModelSize& size : family.sizes()) out.push_back(size.name);
+      for (const models::ModelSize& size : family.sizes()) out.emplace_back(size.name);
   return out;
 }
 

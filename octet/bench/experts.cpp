@@ -3,6 +3,8 @@
 #include "octet/bench/subject.hpp"
 #include "octet/ops/combine_rows/combine_rows.hpp"
 #include "octet/ops/gather_rows/gather_rows.hpp"
+#include "octet/ops/grouped_gemm/grouped_gemm.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/route/route.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.hpp"
 
@@ -101,6 +103,57 @@ void measure_operands(const Experts& e, const Planned& p) {
   });
 }
 
+// A random matrix in both orientations.
+QTensor quantized(const Experts& e, Stream& stream, const scaling::Quantizer& q, Shape shape, bool left) {
+  const Scope scope(stream, Lifetime::micro_batch);
+  const Tensor x = e.s.random.values(stream, shape, DType::bf16, Lifetime::micro_batch);
+  ops::Sink sink = ops::make_sink(
+      stream, q.spec(recording),
+      {.shape = shape, .cols = true, .rows_region = Lifetime::step, .cols_region = Lifetime::step, .for_gemm = true, .cols_left = left});
+  ops::quantize(stream, x, sink);
+  return sink.codes;
+}
+
+// The three products of a layer of all experts, [N, K] each; FLOPs are those of the tokens, without padding.
+void measure_products(const Experts& e, const Planned& p, const char* layer, const scaling::LinearPlan& plan, std::int64_t N,
+                      std::int64_t K) {
+  const auto row = [&](const char* product, DType operands, DType result) {
+    Row out = e.row(format("{} {}", layer, product), p.recipe, 2.0 * double(e.x.T * e.x.K) * double(N) * double(K));
+    out.unit = Unit::flops;
+    out.limit = e.s.limits.matrix_flops_per_second(operands, result, e.x.T * e.x.K, N, K);
+    return out;
+  };
+  const auto add = [&](Row out, const Prepare& prepare) {
+    out.seconds = measure(e.s.stream, e.s.effort, prepare);
+    e.rows.push_back(std::move(out));
+  };
+  const auto format_of = [](const scaling::Quantizer& q) { return q.spec({}).format; };
+  add(row("forward", format_of(*plan.x), DType::bf16), [&](Stream& stream) -> Launch {
+    const ops::ExpertMap map = e.filled_map(stream);
+    const Quantized x = quantized(e, stream, *plan.x, {map.rows(), K}, false).rows,
+                    w = quantized(e, stream, *plan.w, {e.x.E * N, K}, false).rows;
+    return [&stream, map, x, w, fast = plan.fast_forward, y = stream.empty({map.rows(), N}, DType::bf16, Lifetime::step)] {
+      ops::grouped_gemm(stream, ops::GroupedRowsGemm{.a = x, .stack = w, .groups = map.groups, .d = y, .fast_accumulation = fast});
+    };
+  });
+  add(row("dgrad", format_of(*plan.dy), DType::bf16), [&](Stream& stream) -> Launch {
+    const ops::ExpertMap map = e.filled_map(stream);
+    const Quantized dy = quantized(e, stream, *plan.dy, {map.rows(), N}, false).rows,
+                    w = quantized(e, stream, *plan.w, {e.x.E * N, K}, false).cols;
+    return [&stream, map, dy, w, dx = stream.empty({map.rows(), K}, DType::bf16, Lifetime::step)] {
+      ops::grouped_gemm(stream, ops::GroupedRowsGemm{.a = dy, .stack = w, .stack_columns = true, .groups = map.groups, .d = dx});
+    };
+  });
+  add(row("wgrad", format_of(*plan.dy), DType::f32), [&](Stream& stream) -> Launch {
+    const ops::ExpertMap map = e.filled_map(stream);
+    const Quantized dy = quantized(e, stream, *plan.dy, {map.rows(), N}, true).cols,
+                    x = quantized(e, stream, *plan.x, {map.rows(), K}, false).cols;
+    return [&stream, map, dy, x, dw = e.s.random.values(stream, {e.x.E * N, K}, DType::f32, Lifetime::step)] {
+      ops::grouped_gemm(stream, ops::GroupedColumnsGemm{.a = dy, .b = x, .groups = map.groups, .d = dw, .accumulate = true});
+    };
+  });
+}
+
 }  // namespace
 
 void measure_experts(Subject& s, std::vector<Row>& rows) {
@@ -109,7 +162,11 @@ void measure_experts(Subject& s, std::vector<Row>& rows) {
     const Experts experts{s, rows, shape};
     measure_routing(experts);
     for (const Planned& p : s.planned)
-      if (p.activations() == DType::bf16) measure_operands(experts, p);
+      if (p.activations() == DType::bf16) {
+        measure_operands(experts, p);
+        measure_products(experts, p, "gate and up", p.mlp_in(), 2 * shape.I, shape.H);
+        measure_products(experts, p, "down", p.mlp_out(), shape.H, shape.I);
+      }
   }
 }
 

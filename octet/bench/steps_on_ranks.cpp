@@ -41,8 +41,8 @@ StepsOnRanksResult measure_steps_on_ranks(const StepPlan& p) {
     std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config});
     const std::int64_t others = p.config.ranks.beside_data();
     if (ranks % others != 0)
-      throw ConfigError(format("{} ranks are not a multiple of the {} that train on the same sequences; choose --ranks {}", ranks,
-                               others, round_up(ranks, others)));
+      throw ConfigError(format("{} ranks are not a multiple of the {} that train on the same sequences; choose --ranks {}", ranks, others,
+                               round_up(ranks, others)));
     for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / others;
     return out;
   };

@@ -15,34 +15,18 @@
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/weights.hpp"
 #include "octet/trained/eval_set.hpp"
+#include "octet/trained/static_scales.hpp"
 
 namespace octet::cli {
 namespace {
-
-/// The text by the options of the subcommand.
-struct TextOptions : trained::EvalSet {
-  void add_to(Command&);
-};
 
 struct Options : ModelOptions {
   TextOptions set;
   std::vector<std::string> keys;  // --set
   std::int64_t calibration = 4;
   std::string logits, ids;
+  bool frozen = false;
 };
-
-void TextOptions::add_to(Command& command) {
-  command.option("--data", data, "token folder; without it, that of the run's data.eval_path or data.path");
-  command.option("--sequence", sequence, "tokens per sequence; of a run: its data.sequence_length", {.at_least = 1});
-  command.option("--batch", batch, "sequences per batch", {.at_least = 1});
-  command.option("--tokens", tokens, "tokens to evaluate on, spread over the text; 0: all; of a run: its train.eval_tokens",
-                 {.at_least = 0});
-  command.option("--held-out", fraction,
-                 "share of the documents to evaluate on, chosen by a hash of their number; of a run: its data.eval_fraction",
-                 {.at_least = 0, .at_most = 0.999});
-  command.flag("--all", all, "evaluate on all documents");
-  command.flag("--document-mask", document_mask, "a token reads only its own document; of a run: its data.document_mask");
-}
 
 /// The keys of the section [recipe], as --set names them.
 struct RecipeKeys {
@@ -54,6 +38,21 @@ void set_recipe_keys(Options& o) {
   config::Origins origins;
   RecipeKeys keys{o.precision};
   for (const std::string& assignment : o.keys) config::apply_override(keys, assignment, origins);
+}
+
+// With --frozen the model decides the precision, and the stored scales take the place of those of the data.
+void require_frozen_alone(const std::vector<std::string>& given) {
+  for (const char* option : {"--recipe", "--format", "--head", "--set", "--residual", "--calibration"})
+    if (std::ranges::find(given, option) != given.end())
+      throw ConfigError(
+          format("--frozen evaluates the stored scales in the precision of the model, and {} asks for another; leave one out", option));
+}
+
+std::unique_ptr<train::Engine> load(Options& o, std::int64_t sequence, comm::Communicator* ranks = nullptr) {
+  if (o.frozen) o.precision = trained::frozen_precision(o.source());
+  auto engine = o.load(sequence, ranks);
+  if (o.frozen) trained::load_stored_scales(o.source(), *engine);
+  return engine;
 }
 
 // --ids, or the first sequence of the text.
@@ -68,7 +67,7 @@ TokenRows token_rows(Options& o, const std::vector<std::string>& given) {
 
 ExitCode store_logits(Options& o, const std::vector<std::string>& given) {
   const TokenRows tokens = token_rows(o, given);
-  const auto engine = o.load(tokens.length);
+  const auto engine = load(o, tokens.length);
   write_logits(*engine, tokens, o.logits);
   output::print("{}: logits of {} x {} tokens\n", printable(o.logits), grouped(tokens.rows), grouped(tokens.length));
   return ExitCode::done;
@@ -96,29 +95,30 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   const data::Dataset& dataset = *read;
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
-  const auto engine = o.load(o.set.sequence, &ranks);
+  const auto engine = load(o, o.set.sequence, &ranks);
   require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
   const trained::RecipeLayers layers = trained::layers_of(engine->precision);
   const bool formats = scaling::names_eight_bits(o.precision);
   // Scales that follow past maxima see some batches first; the others ignore them.
-  train::calibrate(*engine, batches, std::uint64_t(o.calibration));
+  if (!o.frozen) train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
   trained::require_finite(*engine, batches, e, model.folder);
   if (ranks.rank() > 0) return ExitCode::done;
-  output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.precision.recipe,
+  output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.frozen ? "stored scales" : o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),
                 o.set.sequence, o.set.document_mask ? ", documents masked" : "");
   if (formats)
-    output::print("; {} of {} layers in {}{}\n{}", layers.count - layers.others.size(), layers.count, o.precision.recipe,
-                  layers.others.empty() ? "" : ", others:", train::plan_text(layers.others));
+    output::print("; {} of {} layers in {}{}\n{}", layers.count - layers.others.size(), layers.count,
+                  o.frozen ? "8 bits" : o.precision.recipe, layers.others.empty() ? "" : ", others:", train::plan_text(layers.others));
   else output::print("\n");
   return ExitCode::done;
 }
 
 ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
+  if (o.frozen) require_frozen_alone(given);
   set_recipe_keys(o);
   machine::choose_own_gpu();
   return run_on_ranks({.device = o.device},
@@ -136,10 +136,12 @@ void add_eval(Program& program) {
       "  octet eval runs/bf16 --recipe global --residual                     a BF16 model in FP8, one scale per model\n"
       "  octet eval runs/bf16 --recipe current --residual                    the same, per-tensor scales\n"
       "  octet eval runs/bf16 --recipe mxfp8 --set recipe.keep_bf16=layers.0.*  with any key of recipe\n"
+      "  octet eval served --frozen --data data/docs                         the stored scales of a folder or a run\n"
       "  octet eval model --logits logits.safetensors --ids ids.safetensors --recipe fp32    to compare with another program");
   o->add_to(command);
   o->set.add_to(command);
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
+  command.flag("--frozen", o->frozen, "use the stored scales of weights and activations, and measure none");
   command.option("--calibration", o->calibration, "batches that initialize scales with a history", {.at_least = 0});
   command.option("--set", o->keys, "one key of the configuration's section recipe, such as recipe.last=1; may be repeated");
   command.option("--logits", o->logits,

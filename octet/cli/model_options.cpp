@@ -18,4 +18,17 @@ void ModelOptions::add_source_to(Command& command) {
   command.option("--step", step, "of a run: the checkpoint of this step; without it, the newest one", {.at_least = 0});
 }
 
+void TextOptions::add_to(Command& command) {
+  command.option("--data", data, "token folder; without it, that of the run's data.eval_path or data.path");
+  command.option("--sequence", sequence, "tokens per sequence; of a run: its data.sequence_length", {.at_least = 1});
+  command.option("--batch", batch, "sequences per batch", {.at_least = 1});
+  command.option("--tokens", tokens, "tokens to evaluate on, spread over the text; 0: all; of a run: its train.eval_tokens",
+                 {.at_least = 0});
+  command.option("--held-out", fraction,
+                 "share of the documents to evaluate on, chosen by a hash of their number; of a run: its data.eval_fraction",
+                 {.at_least = 0, .at_most = 0.999});
+  command.flag("--all", all, "evaluate on all documents");
+  command.flag("--document-mask", document_mask, "a token reads only its own document; of a run: its data.document_mask");
+}
+
 }  // namespace octet::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/cli/command.hpp"
+#include "octet/trained/eval_set.hpp"
 #include "octet/trained/trained_model.hpp"
 
 namespace octet::cli {
@@ -10,6 +11,11 @@ struct ModelOptions : trained::TrainedModel {
   void add_to(Command&);
   /// The positional folder and --step alone.
   void add_source_to(Command&);
+};
+
+/// The text of an evaluation by the options of a subcommand.
+struct TextOptions : trained::EvalSet {
+  void add_to(Command&);
 };
 
 }  // namespace octet::cli

@@ -73,6 +73,12 @@ Disturb loss_scale_falls(int times) {
 Disturb mu_falls(int times) {
   return [times](Step& s) { s.shared_scales.mu[1] = std::ldexp(0.5f, -std::min(times, int(since(s) / 7))); };
 }
+// Expert 2 of layer 3 has so many of 800 choices, and the others share the rest.
+Disturb chosen(std::int64_t count) {
+  return [count](Step& s) {
+    for (std::size_t e = 8; e < 16; ++e) s.experts.counts[e] = e == 10 ? count : (800 - count) / 7;
+  };
+}
 Disturb others_wait(float seconds) {
   return [seconds](Step& s) { s.ranks.waited = {seconds, seconds, 0, seconds}; };
 }
@@ -106,6 +112,9 @@ std::vector<Case> cases() {
        [](Step& s) { s.scales.amax[2] = 1 + float(s.step.step / 20) / 100; }},
       {"loss_scale_falls", 20, "", loss_scale_falls(9), loss_scale_falls(3)},
       {"mu_falls", 30, "layers.0.mlp.down.weight", mu_falls(9), mu_falls(3)},
+      {"expert_idle", 25, "layers.3.mlp.experts.2", chosen(1), chosen(3)},
+      {"expert_overload", 25, "layers.3.mlp.experts.2", chosen(450), chosen(390)},
+      {"router_collapse", 15, "layers.3.mlp.router", chosen(760), chosen(560)},
       {"throughput", 75, "", [](Step& s) { s.step.tokens_per_second *= 0.7; }, [](Step& s) { s.step.tokens_per_second *= 0.85; }},
       {"slow_rank", 25, "rank 2", others_wait(0.5f), others_wait(0.25f)},
       {"memory", 5, "", held(0.96), held(0.94)},

@@ -17,6 +17,7 @@ struct Step {
   std::vector<telemetry::IncidentEvent> incidents{};
   telemetry::RanksEvent ranks{};
   telemetry::SharedScalesEvent shared_scales{};
+  telemetry::ExpertsEvent experts{};
   telemetry::MachineEvent machine{};
   telemetry::StepEvent step{};
 };
@@ -47,6 +48,7 @@ inline Step healthy_step(std::int64_t number, const std::vector<float>& noise) {
   }
   s.ranks = {.seconds = {1, 1, 1, 1}, .waited = {0.1f, 0.1f, 0.1f, 0.1f}};
   s.shared_scales = {.mu = {1, 0.5}, .overflow = {0, 0}, .underflow = {0, 0}};
+  s.experts = {.experts = 8, .layers = {1, 3}, .counts = std::vector<std::int64_t>(16, 100)};
   s.machine = {.memory_free = 9e9, .disk_free = 1e12, .checkpoint_bytes = 1e9, .checkpoint_age = double(number % 600), .epoch = t / 1000};
   s.step = {.loss = loss,
             .grad_norm = 1 + 0.1 * std::fabs(n()),
@@ -74,7 +76,7 @@ inline std::vector<telemetry::Event> record_of(std::int64_t steps, const Disturb
     add(s.scales);
     if (number % measured_every == 0) add(s.health);
     for (const telemetry::IncidentEvent& e : s.incidents) add(e);
-    if (number % measured_every == 0) add(s.ranks), add(s.shared_scales), add(s.machine);
+    if (number % measured_every == 0) add(s.ranks), add(s.shared_scales), add(s.experts), add(s.machine);
     add(s.step);
   }
   return out;

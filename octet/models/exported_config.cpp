@@ -26,7 +26,7 @@ json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format,
   return config;
 }
 
-// What a run adds to its loss, and limits, are no properties of the folder.
+// Losses of routers and limits belong to a run, not to the folder.
 bool same_function(const ModelShape& there, const ModelShape& shape) {
   ModelShape trained = shape;
   trained.experts.balance = there.experts.balance, trained.experts.limit = there.experts.limit;

@@ -128,7 +128,7 @@ class Source {
                                     printable(found.name), bracketed(wanted), config_name, bracketed(found.shape)));
     used_.insert(found.name);
     if (found.dtype == io::StoredDType::e4m3 && blocks_) return coded(found);
-    if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
+    if (!is_number(found.dtype))
       throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first",
                                     printable(files_.folder()), printable(found.name), found.dtype));
     return WeightView{found, {}};
@@ -158,10 +158,8 @@ class Source {
     const auto inverse = files_.find(name + "_scale_inv");
     const io::TensorView scales = inverse ? *inverse : files_.tensor(name + "_scale");
     used_.insert(scales.name);
-    if (const auto input = files_.find(name.substr(0, name.rfind("weight")) + "input_scale")) used_.insert(input->name);
     using io::StoredDType;
-    const bool numbers = scales.dtype == StoredDType::f32 || scales.dtype == StoredDType::bf16 || scales.dtype == StoredDType::f16;
-    if (!numbers && scales.dtype != StoredDType::e8m0)
+    if (!is_number(scales.dtype) && scales.dtype != StoredDType::e8m0)
       throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16, F16 or F8_E8M0, it is {}; fetch the weights again",
                                     printable(files_.folder()), printable(scales.name), scales.dtype));
     const std::int64_t wanted[] = {blocks_of(codes.shape[0], blocks_->rows), blocks_of(codes.shape[1], blocks_->cols)};
@@ -171,8 +169,20 @@ class Source {
       throw DataError(octet::format("{}: tensor \"{}\" must be {}, the scales of {} in blocks of {}, it is {}; fetch both again",
                                     printable(files_.folder()), printable(scales.name), bracketed(wanted), bracketed(codes.shape), *blocks_,
                                     bracketed(scales.shape)));
-    return {codes, scales, *blocks_};
+    return {codes, scales, *blocks_, input_scale(name)};
   }
+
+  std::optional<io::TensorView> input_scale(const std::string& weight) {
+    const auto found = files_.find(input_scale_of(weight));
+    if (!found) return {};
+    used_.insert(found->name);
+    if (!is_number(found->dtype) || found->count() != 1)
+      throw DataError(octet::format("{}: tensor \"{}\" must be one number, F32, BF16 or F16, it is {} {}; fetch the weights again",
+                                    printable(files_.folder()), printable(found->name), found->dtype, bracketed(found->shape)));
+    return found;
+  }
+
+  static bool is_number(io::StoredDType t) { return t == io::StoredDType::f32 || t == io::StoredDType::bf16 || t == io::StoredDType::f16; }
 
   const io::TensorFolder& files_;
   const HuggingFaceFormat& format_;
@@ -309,6 +319,29 @@ ModelShape read_hugging_face_shape(const std::string& folder) {
 
 void require_weights(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   weights_of(files, shape, placed(format_of(shape).weights(shape), parameters));
+}
+
+std::vector<LayerScales> layer_scales(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
+  const auto places = placed(format_of(shape).weights(shape), parameters);
+  const auto weights = weights_of(files, shape, places);
+  const auto refuse = [&](const std::string& name, const std::string& reason) {
+    throw ConfigError(octet::format("{}: {} {}; make a folder with static scales by octet export --dtype fp8-tensor --calibration 16",
+                                    printable(files.folder()), name, reason));
+  };
+  std::vector<LayerScales> out;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const WeightPlace& place = places[i];
+    if (place.alias() || !weights[i]->scales) continue;
+    if (!weights[i]->block.whole_tensor()) refuse(place.name(), "has a scale per block, and --frozen reads one per tensor");
+    if (!weights[i]->input_scale) refuse(place.name(), "has no input_scale, the stored scale of its activations");
+    const LayerScales scales{place.parameter().path, weights[i]->activation_scale(), weights[i]->scale()};
+    const bool of_same = !out.empty() && out.back().parameter == scales.parameter;
+    if (of_same && out.back() != scales)
+      refuse(place.name(), octet::format("has other scales than its neighbours in {}, which is one matrix here", scales.parameter));
+    if (!of_same) out.push_back(scales);
+  }
+  if (out.empty()) refuse("it", "has no FP8 codes");
+  return out;
 }
 
 void load_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters) {

@@ -47,6 +47,16 @@ ModelShape read_hugging_face_shape(const std::string& folder);
 /// no values; the parameters may be those of the null device.
 void require_weights(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
 
+/// The stored scales of a parameter with codes, multiplied after decoding.
+struct LayerScales {
+  std::string parameter;  // "layers.0.mlp.down.weight"
+  float input = 1, weight = 1;
+  bool operator==(const LayerScales&) const = default;
+};
+/// Those of all matrices with codes. Throws ConfigError naming a tensor of which there is none, or whose scale is not one per tensor, and
+/// DataError for one that is not positive and finite.
+std::vector<LayerScales> layer_scales(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
+
 /// Fills every parameter from the folder's tensors (F32, BF16, F16, or F8_E4M3 with scales as quantization_config says; one file or sharded
 /// with an index), rows of padding with zeros.
 /// Parameters change only after names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,

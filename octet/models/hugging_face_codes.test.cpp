@@ -127,7 +127,7 @@ TEST(HuggingFaceCodes, FormsHaveTheNamesTypesAndShapesOfOthers) {
 TEST(HuggingFaceCodes, ConfigurationsAreThoseOfOthers) {
   const auto config = [](const char* form) { return json::load(Exported(form).folder + "/config.json"); };
   EXPECT_EQ(config("fp8-block128").find("quantization_config")->dump(),
-            R"({"quant_method":"fp8","fmt":"e4m3","activation_scheme":"dynamic","weight_block_size":[128,128],)"
+            R"({"quant_method":"fp8","fmt":"e4m3","activation_scheme":"dynamic","scale_fmt":"ue8m0","weight_block_size":[128,128],)"
             R"("modules_to_not_convert":["lm_head","model.embed_tokens","model.layers.0.input_layernorm",)"
             R"("model.layers.0.post_attention_layernorm","model.norm"]})");
   const json::Value channel = *config("fp8-channel").find("quantization_config");
@@ -215,6 +215,55 @@ TEST(HuggingFaceCodes, DamagedCodesAndScalesAreRefusedByTheNameOfTheirTensor) {
   Exported unnamed("fp8-block128");
   unnamed.change(q + "_scale_inv", [](Tensor8& t) { t.spec.name = "other"; });
   EXPECT_TRUE(has(unnamed.refusal(), "\"" + q + "_scale\" is missing")) << unnamed.refusal();
+}
+
+/// fp8-tensor with static scales of activations.
+struct WithInputScales : Exported {
+  WithInputScales() : Exported("fp8-tensor") {
+    WeightForm form = WeightForm::named("fp8-tensor");
+    for (const Parameter* p : from.parameters.list())
+      if (p->path.starts_with("layers.") && p->shape.rank == 2) form.input_scales[p->path] = 0.25f;
+    save_hugging_face(folder, qwen2(), from.parameters, form);
+  }
+};
+
+TEST(HuggingFaceCodes, StaticScalesOfActivationsAreStoredAndRead) {
+  WithInputScales exported;
+  const io::TensorFolder files = io::TensorFolder::open(exported.folder);
+  EXPECT_EQ(shape_of(files.tensor("model.layers.0.self_attn.q_proj.input_scale")), "F32 1");
+  const json::Value config = json::load(exported.folder + "/config.json");
+  const json::Value* activations = config.find("quantization_config")->find("config_groups")->find("group_0")->find("input_activations");
+  EXPECT_EQ(*activations->find("dynamic")->boolean(), false);
+  EXPECT_EQ(*activations->find("strategy")->text(), "tensor");
+  Weights to(qwen2());
+  load_hugging_face(exported.folder, qwen2(), to.parameters);
+  const auto scales = layer_scales(files, qwen2(), to.parameters.list());
+  ASSERT_EQ(scales.size(), 4u) << "qkv, out, gate_up, down";
+  EXPECT_EQ(scales[3], (LayerScales{"layers.0.mlp.down.weight", 0.25f, io::to_f32(files.tensor(down + "_scale"))[0]}));
+}
+
+TEST(HuggingFaceCodes, DamagedStaticScalesAreRefusedByTheirName) {
+  const std::string name = "model.layers.0.mlp.down_proj.input_scale";
+  for (const float bad : {0.0f, -1.0f, float(INFINITY), float(NAN)}) {
+    WithInputScales exported;
+    exported.change(name, [&](Tensor8& t) { std::memcpy(t.bytes.data(), &bad, 4); });
+    EXPECT_TRUE(has(exported.refusal(), "\"" + name + "\" has the scale")) << exported.refusal();
+  }
+  WithInputScales shaped;
+  shaped.change(name, [&](Tensor8& t) { t.spec.shape = {2}, t.bytes.resize(8); });
+  EXPECT_TRUE(has(shaped.refusal(), "\"" + name + "\" must be one number")) << shaped.refusal();
+}
+
+TEST(HuggingFaceCodes, FoldersWithoutStaticScalesAreRefusedWhereTheseAreAskedFor) {
+  const auto refused = [](const Exported& exported) {
+    return error_of<ConfigError>([&] { layer_scales(io::TensorFolder::open(exported.folder), qwen2(), exported.from.parameters.list()); });
+  };
+  EXPECT_TRUE(has(refused(Exported("fp8-tensor")), "q_proj.weight has no input_scale")) << refused(Exported("fp8-tensor"));
+  EXPECT_TRUE(has(refused(Exported("fp8-block128")), "has a scale per block"));
+  EXPECT_TRUE(has(refused(Exported("bf16")), "has no FP8 codes"));
+  WithInputScales other;
+  other.change("model.layers.0.self_attn.k_proj.input_scale", [&](Tensor8& t) { t.bytes[2] = std::byte(0xC0); });
+  EXPECT_TRUE(has(refused(other), "k_proj.weight has other scales than its neighbours in layers.0.attn.qkv.weight")) << refused(other);
 }
 
 TEST(HuggingFaceCodes, OtherQuantizationsAreRefusedByTheirKeys) {

@@ -38,12 +38,14 @@ json::Value quantization_config(const WeightForm& form, const std::vector<std::s
   json::Value out = json::Object();
   if (form.codes == WeightForm::Codes::blocks) {
     out.set("quant_method", "fp8").set("fmt", "e4m3").set("activation_scheme", "dynamic");
+    if (form.rule == ScaleRule::power_of_two) out.set("scale_fmt", "ue8m0");
     return out.set("weight_block_size", json::Array{128, 128}).set("modules_to_not_convert", json::array_of(ignored));
   }
   const bool channel = form.codes == WeightForm::Codes::channels;
   json::Value group = json::Object(), groups = json::Object();
   group.set("targets", json::Array{"Linear"}).set("weights", compressed_scheme(channel ? "channel" : "tensor", false));
-  group.set("input_activations", compressed_scheme(channel ? "token" : "tensor", true)).set("output_activations", json::Value());
+  group.set("input_activations", compressed_scheme(channel ? "token" : "tensor", form.input_scales.empty()))
+      .set("output_activations", json::Value());
   groups.set("group_0", std::move(group));
   out.set("quant_method", "compressed-tensors").set("format", "float-quantized").set("quantization_status", "compressed");
   out.set("config_groups", std::move(groups)).set("ignore", json::array_of(ignored));

@@ -36,9 +36,9 @@ struct Registry {
 Registry& registry() {
   static Registry all = [] {
     Registry r;
-    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true});
-    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true});
-    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true});
+    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, false, {"llama", true}});
+    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, {"qwen2"}});
+    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, {"qwen3"}});
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
     r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
     r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});

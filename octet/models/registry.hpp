@@ -14,6 +14,12 @@ struct ModelSize {
   ModelShape shape;
 };
 
+/// The GGUF form of a family's models. Rows of tensors are those of its Hugging Face format.
+struct GgufFormat {
+  std::string_view architecture = {};  // llama.cpp's name; empty: there is none
+  bool neighbours = false;             // pairs that rotate together are neighbouring rows of queries and keys, not half a head apart
+};
+
 /// One family of models: all properties in which families differ.
 struct ModelFamily {
   std::string_view name;
@@ -24,6 +30,7 @@ struct ModelFamily {
   bool divides = false;  // members of ModelOptions::partition have parts of the model
   bool gated = true;     // an MLP has three matrices, else two
   bool experts = false;  // layers have experts: the shape's experts count
+  GgufFormat gguf = {};
 };
 
 /// All families, in the order of the documentation, then registered ones.

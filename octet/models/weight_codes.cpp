@@ -20,8 +20,10 @@ void for_each_block(std::int64_t rows, std::int64_t columns, ScaleBlock block, V
     for (std::int64_t c = 0; c < columns; c += wide) visit(index++, r * columns + c, std::min(wide, columns - c), std::min(high, rows - r));
 }
 
-/// code value * descale, or a neighbour of it whose descale by the rule is this one.
-float largest_of(float code_value, float descale, ScaleRule rule) {
+/// code value * descale, or a neighbour of it whose descale by the rule is this one. The descale tells the rule: of a quotient that is a
+/// power of two, the code is the largest of the format, for which both rules give the same.
+float largest_of(float code_value, float descale) {
+  const ScaleRule rule = is_power_of_two(descale) ? ScaleRule::power_of_two : ScaleRule::quotient;
   const float exact = code_value * descale;
   float above = exact, below = exact;
   for (int i = 0; i <= 4; ++i) {
@@ -33,6 +35,11 @@ float largest_of(float code_value, float descale, ScaleRule rule) {
 }
 
 }  // namespace
+
+bool is_power_of_two(float positive) {
+  int exponent = 0;
+  return std::frexp(positive, &exponent) == 0.5f;
+}
 
 float largest(std::span<const float> values) {
   float out = 0;
@@ -57,7 +64,7 @@ WeightCodes encode_weights(std::span<const float> values, std::int64_t columns, 
 }
 
 void decode_weights(std::span<const std::byte> codes, std::span<const float> descales, std::int64_t columns, ScaleBlock block,
-                    ScaleRule rule, std::span<float> values) {
+                    std::span<float> values) {
   constexpr std::byte sign{0x80};
   for_each_block(std::int64_t(codes.size()) / columns, columns, block,
                  [&](std::size_t index, std::int64_t first, std::int64_t wide, std::int64_t high) {
@@ -68,7 +75,7 @@ void decode_weights(std::span<const std::byte> codes, std::span<const float> des
                    };
                    std::byte most{};
                    each([&](std::size_t i) { most = std::max(most, codes[i] & ~sign); });
-                   const float top = largest_of(decode<E4M3>(std::uint8_t(most)), descale, rule);
+                   const float top = largest_of(decode<E4M3>(std::uint8_t(most)), descale);
                    each([&](std::size_t i) {
                      const float size = (codes[i] & ~sign) == most ? top : decode<E4M3>(std::uint8_t(codes[i] & ~sign)) * descale;
                      values[i] = (codes[i] & sign) == sign ? -size : size;

@@ -28,9 +28,11 @@ WeightCodes encode_weights(std::span<const float> values, std::int64_t columns, 
 float largest(std::span<const float> values);
 
 /// The values of codes, code * descale. Of each block, the values of the largest code are moved by up to 4 units in the last place where
-/// encode_weights() would find another descale otherwise: so codes and descales survive decoding and encoding, bit by bit, where they are
-/// of the same rule. `descales`: of the blocks of these rows.
-void decode_weights(std::span<const std::byte> codes, std::span<const float> descales, std::int64_t columns, ScaleBlock, ScaleRule,
+/// encode_weights() would find another descale otherwise: so codes and descales survive decoding and encoding, bit by bit, by
+/// the rule of these descales. `descales`: of the blocks of these rows.
+void decode_weights(std::span<const std::byte> codes, std::span<const float> descales, std::int64_t columns, ScaleBlock,
                     std::span<float> values);
+
+bool is_power_of_two(float positive);
 
 }  // namespace octet::models

@@ -28,11 +28,15 @@ struct Scheme {
   ScaleBlock block;
   ScaleRule rule;
 };
-constexpr Scheme schemes[] = {{{128, 128}, ScaleRule::power_of_two}, {{1, 0}, ScaleRule::power_of_two}, {{}, ScaleRule::quotient}};
+constexpr Scheme schemes[] = {{{128, 128}, ScaleRule::power_of_two},
+                              {{1, 0}, ScaleRule::power_of_two},
+                              {{128, 128}, ScaleRule::quotient},
+                              {{1, 0}, ScaleRule::quotient},
+                              {{}, ScaleRule::quotient}};
 
 std::vector<float> decoded(const WeightCodes& made, const Scheme& s) {
   std::vector<float> out(made.codes.size());
-  decode_weights(made.codes, made.descales, columns, s.block, s.rule, out);
+  decode_weights(made.codes, made.descales, columns, s.block, out);
   return out;
 }
 
@@ -75,7 +79,7 @@ TEST(WeightCodes, ABlockWhoseLargestCodeIsHalfOfTheFormatKeepsItsScale) {
   const WeightCodes made = encode_weights(values, 128, s.block, s.rule);
   ASSERT_EQ(made.descales, std::vector{1.0f});
   std::vector<float> back(128);
-  decode_weights(made.codes, made.descales, 128, s.block, s.rule, back);
+  decode_weights(made.codes, made.descales, 128, s.block, back);
   EXPECT_EQ(back[5], std::nextafter(-224.0f, -INFINITY));
   EXPECT_EQ(back[6], 1.0f);
   EXPECT_EQ(encode_weights(back, 128, s.block, s.rule).codes, made.codes);
@@ -86,7 +90,7 @@ TEST(WeightCodes, OfOtherScalesValuesAreCodesTimesScales) {
   for (std::size_t i = 0; i < 256; ++i) codes[i] = std::byte((i & 0x7F) == 0x7F ? 0 : i);
   std::vector<float> back(256);
   const float scales[] = {0.0123f};
-  decode_weights(codes, scales, 256, {128, 256}, ScaleRule::power_of_two, back);
+  decode_weights(codes, scales, 256, {128, 256}, back);
   for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(back[i], decode<E4M3>(std::uint8_t(codes[i])) * 0.0123f) << i;
 }
 

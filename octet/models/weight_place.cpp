@@ -58,7 +58,9 @@ std::vector<io::TensorSpec> WeightPlace::specs(const WeightForm& form) const {
   const ScaleBlock block = form.block();
   std::vector<std::int64_t> scales{blocks_of(stored_rows_, block.rows)};
   if (!block.whole_tensor()) scales.push_back(blocks_of(stored_columns_, block.cols));
-  return {{slice_.name, io::StoredDType::e4m3, stored_shape()}, {scale_name(form), io::StoredDType::f32, scales}};
+  std::vector<io::TensorSpec> out{{slice_.name, io::StoredDType::e4m3, stored_shape()}, {scale_name(form), io::StoredDType::f32, scales}};
+  if (form.input_scales.contains(parameter_->path)) out.push_back({input_scale_name(), io::StoredDType::f32, {1}});
+  return out;
 }
 
 std::int64_t WeightPlace::portion(std::int64_t multiple_of) const {
@@ -89,6 +91,14 @@ void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) 
     for (std::int64_t c = 0; c < stored_columns_; ++c) to[r * row_step_ + c * column_step_] = values[std::size_t(r * stored_columns_ + c)];
 }
 
+void WeightPlace::visit_rows(std::int64_t multiple_of, const std::function<void(std::span<const float>)>& visit) const {
+  check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
+  for_each_portion(multiple_of, [&](std::int64_t r, std::vector<float>& values) {
+    gather(r, values), visit(values);
+    return true;
+  });
+}
+
 void WeightPlace::write(io::TensorFolderWriter& writer, const WeightForm& form) const {
   check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
   if (has_codes(form)) return write_codes(writer, form);
@@ -110,12 +120,14 @@ void WeightPlace::write_codes(io::TensorFolderWriter& writer, const WeightForm& 
     if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
       throw DataError(
           format("tensor \"{}\" has values that are not finite, which {} does not hold; export another step", slice_.name, form.name()));
-    const WeightCodes made = encode_weights(values, stored_columns_, block, form.rule(), amax);
+    const WeightCodes made = encode_weights(values, stored_columns_, block, form.rule, amax);
     writer.append(slice_.name, made.codes);
     if (r == 0 || !block.whole_tensor()) scales.insert(scales.end(), made.descales.begin(), made.descales.end());
     return true;
   });
   writer.append(scale_name(form), io::from_f32(scales, io::StoredDType::f32));
+  if (const auto input = form.input_scales.find(parameter_->path); input != form.input_scales.end())
+    writer.append(input_scale_name(), io::from_f32(std::span(&input->second, 1), io::StoredDType::f32));
 }
 
 void WeightPlace::read(const WeightView& weight) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,9 @@
 #include "octet/nn/parameters.hpp"
 
 namespace octet::models {
+
+/// The name of the static scale of a weight's activations: "...down_proj.weight" -> "...down_proj.input_scale".
+inline std::string input_scale_of(std::string_view weight) { return std::string(weight.substr(0, weight.rfind("weight"))) + "input_scale"; }
 
 /// A slice of a weight map and its parameter. Copies values between parameter and file in portions, so that no second copy of a model is in
 /// memory.
@@ -34,6 +39,8 @@ class WeightPlace {
   std::vector<io::TensorSpec> specs(const WeightForm&) const;
   /// Appends them: values rounded to nearest even, or codes and scales. Throws DataError for codes of values that are not finite.
   void write(io::TensorFolderWriter&, const WeightForm&) const;
+  /// Calls visit(values) for the stored rows, in portions of a multiple of so many.
+  void visit_rows(std::int64_t multiple_of, const std::function<void(std::span<const float>)>& visit) const;
   /// Fills the rows from a weight of stored_shape(), unless they are elsewhere().
   void read(const WeightView&) const;
   /// Whether a weight of stored_shape() equals the rows; true if they are elsewhere().
@@ -45,6 +52,7 @@ class WeightPlace {
   template <class Visit>
   void for_each_portion(std::int64_t multiple_of, Visit visit) const;
   std::string scale_name(const WeightForm& form) const { return slice_.name + std::string(form.scale_suffix()); }
+  std::string input_scale_name() const { return input_scale_of(slice_.name); }
   void write_codes(io::TensorFolderWriter&, const WeightForm&) const;
   void gather(std::int64_t first, std::vector<float>& values) const;
   void scatter(std::int64_t first, const std::vector<float>& values) const;

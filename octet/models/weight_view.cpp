@@ -21,6 +21,11 @@ io::TensorView part_of(const io::TensorView& tensor, std::int64_t first, const s
   throw DataError(format("tensor \"{}\" {}; fetch the weights again, or export them again", printable(tensor.name), what));
 }
 
+void require_scales(const io::TensorView& scales, std::span<const float> values) {
+  for (const float x : values)
+    if (!(x > 0) || !std::isfinite(x)) refuse(scales, format("has the scale {}, where every scale must be positive and finite", x));
+}
+
 }  // namespace
 
 std::vector<float> WeightView::descales(std::int64_t first, std::int64_t rows, std::int64_t columns) const {
@@ -30,9 +35,14 @@ std::vector<float> WeightView::descales(std::int64_t first, std::int64_t rows, s
   if (part.dtype == io::StoredDType::e8m0)
     std::ranges::transform(part.bytes, out.begin(), [](std::byte code) { return decode_e8m0(std::uint8_t(code)); });
   else io::to_f32(part, out);
-  for (const float x : out)
-    if (!(x > 0) || !std::isfinite(x)) refuse(*scales, format("has the scale {}, where every scale must be positive and finite", x));
+  require_scales(*scales, out);
   return out;
+}
+
+float WeightView::activation_scale() const {
+  const std::vector<float> out = io::to_f32(*input_scale);
+  require_scales(*input_scale, out);
+  return out[0];
 }
 
 void WeightView::read(std::int64_t first, std::int64_t columns, std::span<float> values) const {
@@ -41,8 +51,8 @@ void WeightView::read(std::int64_t first, std::int64_t columns, std::span<float>
   if (!scales) return io::to_f32(part, values);
   for (const std::byte code : part.bytes)
     if ((code & std::byte(0x7F)) == std::byte(E4M3::nan_code)) refuse(tensor, "has a code that is NaN, 0x7F or 0xFF");
-  const ScaleRule rule = block.whole_tensor() ? ScaleRule::quotient : ScaleRule::power_of_two;
-  decode_weights(part.bytes, descales(first, n / columns, columns), columns, block, rule, values);
+  if (input_scale) activation_scale();  // is not used, but a damaged one is a damaged folder
+  decode_weights(part.bytes, descales(first, n / columns, columns), columns, block, values);
   if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) refuse(tensor, "has a value that FP32 cannot hold");
 }
 

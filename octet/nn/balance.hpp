@@ -4,7 +4,7 @@
 
 namespace octet::nn {
 
-/// What keeps the experts of a model in balance. With counts c_e of the choices and sums s_e of the scores of E experts, K of which each
+/// The means that keep the experts of a model in balance. With counts c_e of the choices and sums s_e of the scores of E experts, K of which each
 /// token chooses, over n tokens, a loss is
 ///
 ///   E sum_e (c_e / n)(s_e / n)            over `model`: of the tokens of all layers of a micro-batch together; over `layer`: of each

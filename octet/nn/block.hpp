@@ -11,7 +11,7 @@ namespace octet::nn {
 ///
 ///   z = x + attention(norm1(x));   y = z + mlp(norm2(z))
 ///
-/// FeedForward is the type of mlp: see Mlp for what it must have.
+/// FeedForward is the type of mlp: Mlp has its members.
 template <class Norm, class FeedForward>
 class Block {
  public:

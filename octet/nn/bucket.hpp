@@ -18,7 +18,7 @@ struct ParameterStorage {
   bool codes = true;              // of these, copies are the 8-bit codes that their layer reads, where a part can be encoded by itself
 };
 
-/// The state of which each part has its own, each with what comes before it.
+/// The state of which each part has its own. Each also divides those before it.
 enum class Divided : std::uint8_t {
   nothing,
   masters,    // master weights and moments; every part has a copy of all weights, which modules read

@@ -16,7 +16,7 @@ class Routers {
     std::int64_t experts = 0, choices = 0;
     Balance balance = {};
   };
-  /// What the routers of one micro-batch share.
+  /// Shared by the routers of one micro-batch.
   struct MicroBatch {
     const Routers* all = nullptr;
     std::int64_t tokens = 0;

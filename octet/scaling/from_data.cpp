@@ -11,6 +11,10 @@ Formats formats_of(std::string_view recipe, const RecipeOptions& options, std::s
   return {DType::e4m3, format == "hybrid" ? DType::e5m2 : DType::e4m3};
 }
 
+ScaleRule rule_of(const RecipeOptions& options) {
+  return options.scale == ScaleRounding::f32 ? ScaleRule::quotient : ScaleRule::power_of_two;
+}
+
 std::unique_ptr<Quantizer> ScalesFromData::quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) {
   const ScaleBlock block = operand == Operand::weight ? scheme_.weights : scheme_.values;
   ops::QuantizeSpec spec;

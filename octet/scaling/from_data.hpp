@@ -36,6 +36,9 @@ class Unquantized final : public Quantizer {
 /// Formats of the three operands under an option "default", "hybrid" or "e4m3". Throws ConfigError when the recipe has no such choice.
 Formats formats_of(std::string_view recipe, const RecipeOptions&, std::string_view when_default, bool has_choice);
 
+/// How maxima become scales where RecipeOptions::scale decides.
+ScaleRule rule_of(const RecipeOptions&);
+
 /// A recipe without state: scales come from the data by one rule, with one block for activations and gradients and one for weights.
 class ScalesFromData : public Recipe {
  public:

@@ -16,6 +16,9 @@ void RecipeOptions::fields(config::FieldVisitor& v) {
   v.field("calibration", calibration,
           "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
           {.at_least = 0, .at_most = 64});
+  v.choice("scale", scale,
+           "scales of rows and of blocks of 128: rounded down to powers of two, or FP32 quotients as servers compute them for activations",
+           {{"power_of_two", ScaleRounding::power_of_two}, {"f32", ScaleRounding::f32}});
   v.field("unscaled", unscaled, "where one scale serves the whole model: 8-bit codes are plain casts, under a scale of 1");
 }
 
@@ -25,6 +28,7 @@ void RecipeOptions::idle_fields(config::FieldVisitor& v, const std::vector<std::
                                     {"algorithm", "no history is kept"},
                                     {"margin", "no scale has a margin"},
                                     {"calibration", "no scale comes from past maxima"},
+                                    {"scale", "no scale is of a row or of 128 values"},
                                     {"unscaled", "no scale serves the whole model"}})
     v.idle(option, std::find(read.begin(), read.end(), option) == read.end(), octet::format("{} under {}", why, names));
   v.idle("calibration", unscaled, "no scale moves, as recipe.unscaled is true");

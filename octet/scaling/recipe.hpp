@@ -85,6 +85,9 @@ class Recipe {
   virtual int multiple_of() const { return 16; }
 };
 
+/// The form of a scale, the quotient of the format's largest value and a block's maximum: rounded down to a power of two, or kept as FP32.
+enum class ScaleRounding : std::uint8_t { power_of_two, f32 };
+
 /// The options of recipes. Defaults are those of the recipe's source.
 struct RecipeOptions {
   std::string format = "default";  // default | hybrid (E4M3 forward, E5M2 backward) | e4m3
@@ -94,6 +97,8 @@ struct RecipeOptions {
   std::int64_t calibration = 3;    // delayed, global: passes over micro-batches before the first step
 
   bool unscaled = false;  // global: every scale is 1
+
+  ScaleRounding scale = ScaleRounding::power_of_two;  // rowwise, block128
 
   void fields(config::FieldVisitor&);
   /// Has those idle that are not in `read`, under the recipes `names`.

@@ -250,8 +250,8 @@ TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
   EXPECT_EQ(error(R"({"event":"stop"})"),
-            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert, recovery "
-            "or end, got the "
+            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, experts, eval, sample, incident, machine, alert, "
+            "recovery or end, got the "
             "string \"stop\"");
   EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
             "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");

@@ -11,6 +11,8 @@ std::string to_text(const Shape& s) {
 std::string to_text(const ScaleBlock& b) {
   if (b.whole_tensor()) return "tensor";
   if (b.whole_rows()) return "row";
+  if (b.cols == 0) return std::to_string(b.rows) + " rows";
+  if (b.rows == 0) return std::to_string(b.cols) + " columns";
   return std::to_string(b.rows) + "x" + std::to_string(b.cols);
 }
 
@@ -33,6 +35,7 @@ Tensor Tensor::reshaped(Shape s) const {
 Shape descale_shape(ScaleBlock b, DType dtype, std::int64_t rows, std::int64_t cols) {
   if (b.whole_tensor()) return {1};
   if (b.whole_rows()) return {rows};
+  if (b.rows == 0 || b.cols == 0) return {b.cols == 0 ? ceil_div(rows, b.rows) : ceil_div(cols, b.cols)};
   check(b.rows > 0 && b.cols > 0, "descale_shape: no layout for blocks of {}", b);
   const auto row_blocks = ceil_div(rows, b.rows), col_blocks = ceil_div(cols, b.cols);
   if (dtype == DType::e8m0) return {round_up(row_blocks, 128), round_up(col_blocks, 4)};
@@ -42,7 +45,8 @@ Shape descale_shape(ScaleBlock b, DType dtype, std::int64_t rows, std::int64_t c
 
 DescaleStride descale_stride(ScaleBlock b, DType dtype, std::int64_t rows, std::int64_t cols) {
   if (b.whole_tensor()) return {0, 0};
-  if (b.whole_rows()) return {1, 0};
+  if (b.cols == 0) return {1, 0};
+  if (b.rows == 0) return {0, 1};
   const Shape s = descale_shape(b, dtype, rows, cols);
   if (dtype != DType::e8m0 && b.rows == 1) return {1, s[1]};
   return {s[1], 1};

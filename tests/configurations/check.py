@@ -24,7 +24,8 @@ STORAGES = ["f32", "bf16", "e4m3", "e4m3_tensor"]
 
 # key: (probability, values)
 OPTIONAL = {
-    "recipe.format": (0.1, ["hybrid", "e4m3"]), "recipe.history": (0.3, [1, 4, 16]), "recipe.algorithm": (0.3, ["max", "most_recent"]),
+    "recipe.format": (0.1, ["hybrid", "e4m3"]), "recipe.scale": (0.3, ["power_of_two", "f32"]),
+    "recipe.history": (0.3, [1, 4, 16]), "recipe.algorithm": (0.3, ["max", "most_recent"]),
     "recipe.weights": (0.2, ["on_demand"]), "recipe.head": (0.2, ["recipe"]), "recipe.activations": (0.3, ["fp8"]),
     "recipe.first": (0.2, [1]), "recipe.keep_bf16": (0.2, [["layers.*.mlp.down"], ["layers.1.*"]]),
     "model.recompute": (0.4, [["norm"], ["norm", "activation"], ["mlp"], ["attention"], ["mlp", "attention"], ["block"]]),

@@ -2,6 +2,7 @@
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/grouped_gemm/grouped_gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/stack.hpp"
 #include "tests/cuda/experts.hpp"
 #include "tests/cuda/sinks.hpp"
 
@@ -13,7 +14,8 @@ namespace {
 struct Layout {
   std::string name;
   ops::QuantizeSpec activations, weights;
-  DType values;  // of the tensors before quantization, and of results
+  DType values;             // of the tensors before quantization, and of results
+  bool per_matrix = false;  // each expert's matrix has a scale
 };
 
 std::vector<Layout> layouts() {
@@ -27,6 +29,7 @@ std::vector<Layout> layouts() {
     return ops::QuantizeSpec{.format = e4m3, .rule = rule, .rows = block, .cols = block};
   };
   out.push_back({"tensor", spec(quotient, {}), spec(quotient, {}), DType::bf16});
+  out.push_back({"tensor of each expert", spec(quotient, {}), spec(quotient, {}), DType::bf16, true});
   out.push_back({"row", spec(power_of_two, row), spec(power_of_two, row), DType::bf16});
   out.push_back({"1x128 by 128x128", spec(power_of_two, v128), spec(power_of_two, square), DType::bf16});
   out.push_back({"1x128 by 128x128 quotient", spec(quotient, v128), spec(quotient, square), DType::bf16});
@@ -44,11 +47,25 @@ Case grouped(const Choosing& c, std::int64_t N, std::int64_t K, const Layout& la
           return ops::make_sink(s, spec,
                                 {.shape = shape, .dtype = dtype, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
         };
+        const Shape stack{c.experts * N, K};
         ops::Sink x = operands(layout.activations, {map.rows(), K}), dy = operands(layout.activations, {map.rows(), N}),
-                  w = operands(layout.weights, {c.experts * N, K});
+                  w = layout.per_matrix
+                          ? ops::make_stack_sink(
+                                s, layout.weights,
+                                {.shape = stack, .dtype = dtype, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run},
+                                c.experts)
+                          : operands(layout.weights, stack);
         ops::gather_rows(s, side.gaussian({c.tokens, K}, 1, dtype), map, x);
         ops::gather_rows(s, side.gaussian({c.tokens, N}, 2, dtype), map, dy);
-        ops::quantize(s, side.gaussian({c.experts * N, K}, 3, dtype), w);
+        const Tensor values = side.gaussian(stack, 3, dtype);
+        if (layout.per_matrix) {
+          ops::quantize_stack(s, Stored::plain(values), w);
+          side.result("codes of the stack", w.codes.rows.codes, same_bits());
+          side.result("its transposed codes", w.codes.cols.codes, same_bits());
+          side.result("its descales", w.codes.rows.descales, same_bits());
+        } else {
+          ops::quantize(s, values, w);
+        }
         const Tensor y = side.poisoned({map.rows(), N}, dtype), dx = side.poisoned({map.rows(), K}, dtype),
                      dw = side.poisoned({c.experts * N, K}, DType::f32), more = side.gaussian({c.experts * N, K}, 4);
         const auto& groups = map.groups;

@@ -11,10 +11,10 @@ namespace {
 class Search final : public nn::Visitor {
  public:
   explicit Search(const std::string& path) : path_(path) {}
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     if (l.path() == path_) found = &l;
   }
-  nn::Linear* found = nullptr;
+  nn::LinearSite* found = nullptr;
 
  private:
   const std::string& path_;
@@ -33,14 +33,14 @@ double sqnr(const Tensor& x, const Quantized& q, Element left_out) {
 
 }  // namespace
 
-nn::Linear& linear(train::Engine& engine, const std::string& path) {
+nn::LinearSite& linear(train::Engine& engine, const std::string& path) {
   Search search(path);
   engine.model->visit(search);
   check(search.found != nullptr, "the model has no linear layer {}", path);
   return *search.found;
 }
 
-double operand_sqnr(train::Engine& engine, nn::Linear& layer, scaling::Operand operand, const Tensor& x, Element left_out) {
+double operand_sqnr(train::Engine& engine, nn::LinearSite& layer, scaling::Operand operand, const Tensor& x, Element left_out) {
   Stream& stream = engine.stream;
   const Scope scope(stream);
   const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::scratch};

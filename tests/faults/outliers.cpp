@@ -45,7 +45,7 @@ class OperandOutlier final : public Disturbance, public Observer {
   void observe(std::string_view path, std::string_view what, const Tensor& t) override {
     if (done_ || path != path_ || what != what_) return;
     done_ = true;
-    nn::Linear& layer = linear(*engine_, layer_path(target_));
+    nn::LinearSite& layer = linear(*engine_, layer_path(target_));
     const Element e = middle_of(t);
     damage_.sqnr_before = operand_sqnr(*engine_, layer, operand_, t, e);
     store(engine_->stream, t, e, outlier);
@@ -100,7 +100,7 @@ class WeightOutlier final : public BetweenSteps {
     store(e.stream, weight, middle_of(weight), outlier);
   }
   void measure(train::Engine& e) override {
-    nn::Linear& layer = linear(e, layer_path(target_));
+    nn::LinearSite& layer = linear(e, layer_path(target_));
     const Tensor weight = layer.weight().parameter().value.values();
     const double sqnr = operand_sqnr(e, layer, scaling::Operand::weight, weight, middle_of(weight));
     (done() ? damage_.sqnr : damage_.sqnr_before) = sqnr;

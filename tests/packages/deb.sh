@@ -15,13 +15,13 @@ cp "$packages"/octet*.deb "$system/packages"
 cp "$root"/tests/packages/*.sh "$system/tests"
 cp "$root"/examples/embed/* "$system/embed"
 inside apt-get update -qq
-inside apt-get install -y -qq --no-install-recommends /packages/octet_*.deb > /dev/null
+inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/octet_*.deb' > /dev/null
 inside octet --version
 inside bash /tests/train.sh /try > "$build/losses-deb.txt"
 [ ! -e "$build/losses-wheel.txt" ] || cmp "$build/losses-wheel.txt" "$build/losses-deb.txt"
 [ ! -e "$build/losses-wheel.txt" ] || echo "package and wheel have the same losses"
 
-inside apt-get install -y -qq --no-install-recommends /packages/octet-dev_*.deb cmake ninja-build g++ > /dev/null
+inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/octet-dev_*.deb cmake ninja-build g++' > /dev/null
 toolkit=$(realpath /usr/local/cuda 2>/dev/null || true)
 if [ -n "$toolkit" ]; then
   mkdir -p "$system/usr/local/cuda"
@@ -31,3 +31,4 @@ fi
 inside cmake -S /embed -B /embed/build -G Ninja -D CMAKE_BUILD_TYPE=Release > /dev/null
 inside cmake --build /embed/build
 inside /embed/build/embed
+inside sh -c "cd /try && /embed/build/fine_tune runs/small/weights data"

@@ -11,12 +11,13 @@ namespace {
 
 using Limits = HuggingFaceLimits;
 
+// Published files have num_experts, and those that transformers 5 writes num_local_experts, which it calls the same.
 ModelShape read_qwen3_moe(const json::Fields& config) {
   if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
   ModelShape shape = read_llama_like("qwen3_moe", config);
   refuse_sliding_window(config, shape.layers);
   ExpertsShape& e = shape.experts;
-  e.number = config.integer("num_experts", 1, Limits::experts);
+  e.number = config.integer(config.has("num_local_experts") ? "num_local_experts" : "num_experts", 1, Limits::experts);
   e.width = config.integer("moe_intermediate_size", 1, Limits::hidden);
   read_router(config, 0.001, e);
   e.step = config.integer_or("decoder_sparse_step", 1, 1, Limits::layers);

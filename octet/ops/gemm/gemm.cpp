@@ -13,6 +13,7 @@ bool eight_bit(const Gemm& g) { return g.a.eight_bit() || g.b.eight_bit(); }
 
 void check_gemm(const Gemm& g, bool cpu) {
   check_gemm_operand("gemm", g.a, "a", cpu), check_gemm_operand("gemm", g.b, "b", cpu);
+  check(!descale_per_matrix(g.a) && !descale_per_matrix(g.b), "gemm: stacks with a scale per matrix are for grouped_gemm()");
   const std::int64_t M = g.a.rows(), N = g.b.rows(), K = g.a.cols();
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
   check(g.d.shape == Shape{M, N} && is_activation(g.d.dtype), "gemm: d must be [{}, {}] of f32, bf16 or f16, got {} {}", M, N, g.d.shape,

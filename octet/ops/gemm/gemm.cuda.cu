@@ -77,7 +77,8 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
 OwnGemm own_kernel(Queue queue, const ops::Gemm& g, const ops::GemmForm& form) {
   using enum ops::GemmScale;
   if (form.a_scale != row_128 || (form.b_scale != row_128 && form.b_scale != square_128)) return {};
-  return [queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{}, square = form.b_scale == square_128](void* d) {
+  return [queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{},
+          square = form.b_scale == square_128](void* d) {
     const ops::Gemm own{.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate};
     return square ? dense_1x128_128x128(queue, own) : dense_1x128_1x128(queue, own);
   };

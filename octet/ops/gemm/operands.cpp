@@ -4,14 +4,24 @@ namespace octet::ops {
 
 bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor(); }
 
-bool fits_bf16(const Quantized& q) { return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || one_descale(q))); }
+bool descale_per_matrix(const Quantized& q) {
+  return q.descales && !one_descale(q) && !q.block.whole_rows() && (q.block.rows == 0 || q.block.cols == 0);
+}
+
+namespace {
+bool leaves_factor(const Quantized& q) { return one_descale(q) || descale_per_matrix(q); }
+}  // namespace
+
+bool fits_bf16(const Quantized& q) {
+  return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || leaves_factor(q)));
+}
 
 DType cpu_compute(const Target& target, const Quantized& a, const Quantized& b) {
   return target.gemm_compute == DType::bf16 && fits_bf16(a) && fits_bf16(b) ? DType::bf16 : DType::f32;
 }
 
 GemmReady prepare_operand(Stream& stream, const Quantized& q, DType compute) {
-  GemmReady r{.values = q.codes, .decode = q.codes.dtype != compute, .descaled = q.power_of_two || !one_descale(q)};
+  GemmReady r{.values = q.codes, .decode = q.codes.dtype != compute, .descaled = q.power_of_two || !leaves_factor(q)};
   if (r.decode) r.values = stream.empty(q.codes.shape, compute, Lifetime::scratch, Category::workspace);
   return r;
 }
@@ -21,7 +31,7 @@ void check_gemm_operand(const char* op, const Quantized& q, std::string_view whi
   check(q.codes.shape.rank == 2 && (is_fp8(t) || is_activation(t)), "{}: {} must be a matrix of e4m3, e5m2, bf16, f16 or f32, got {} {}",
         op, which, q.codes.shape, t);
   if (!is_fp8(t)) {
-    const bool factor = cpu && q.decoded && one_descale(q) && q.descales.dtype == DType::f32;
+    const bool factor = cpu && q.decoded && leaves_factor(q) && q.descales.dtype == DType::f32;
     return check(!q.descales || factor, "{}: {} is {} and cannot have descales", op, which, t);
   }
   check(cpu || !q.transposed, "{}: {} is {} and must be K-contiguous, not a transposed view", op, which, t);

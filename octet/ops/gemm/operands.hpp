@@ -10,11 +10,13 @@ namespace octet::ops {
 struct GemmReady {
   Tensor values;
   bool decode = false;    // values are scratch, to be filled
-  bool descaled = false;  // its descales are in the values, not in a factor of the sums
+  bool descaled = false;  // its descales are in the values, not in a factor of the sums (of each matrix of a stack)
 };
 
 /// One descale for the whole tensor.
 bool one_descale(const Quantized&);
+/// One descale per matrix of a stack: for a number of whole rows, or of whole columns.
+bool descale_per_matrix(const Quantized&);
 /// Exact in BF16: its own values, and FP8 codes unless each block's descale has a mantissa that must be multiplied in.
 bool fits_bf16(const Quantized&);
 /// The type in which a CPU multiplies these.

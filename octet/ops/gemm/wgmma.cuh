@@ -12,7 +12,8 @@ namespace octet::cuda {
 struct WgmmaMatrix {
   std::uint32_t low;  // of the 64 bits, the half that differs from matrix to matrix
   static __device__ WgmmaMatrix at(std::uint32_t address) { return {within(address) >> 4 | 1u << 16}; }
-  /// A matrix of 16-bit values that lies transposed: a row of shared memory has 64 of its rows' values of one k, `bytes` to the next 64 rows.
+  /// A matrix of 16-bit values that lies transposed: a row of shared memory has 64 of its rows' values of one k, `bytes` to the next 64
+  /// rows.
   static __device__ WgmmaMatrix turned(std::uint32_t address, unsigned bytes) { return {within(address) >> 4 | bytes / 16 << 16}; }
   // Addresses in a cluster have the number of the block in higher bits.
   static __device__ std::uint32_t within(std::uint32_t address) { return address & 0x3FFFF; }

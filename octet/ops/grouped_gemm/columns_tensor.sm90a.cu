@@ -1,14 +1,14 @@
 #include "octet/ops/grouped_gemm/hopper/hopper.hpp"
 #include "octet/ops/grouped_gemm/hopper/job.cuh"
 
-// Groups along K, 8-bit codes with one scale per tensor or per row of each operand, which is applied at the end. Products are promoted to FP32
-// every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
+// Groups along K, 8-bit codes with one scale per tensor or per row of each operand, which is applied at the end. Products are promoted to
+// FP32 every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
 
 namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Promoted = Form<Groups::columns, Promotion::plain, 2, 1, 3, 4, 2>;
+using Promoted = Form<Groups::columns, Promotion::plain, 2, 2, 3, 4, 2>;
 using Fast = Form<Groups::columns, Promotion::none, 2, 1, 3, 4, -1>;
 
 bool takes(const Operands& o) {

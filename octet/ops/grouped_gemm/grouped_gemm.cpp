@@ -9,6 +9,7 @@ void check_common(const GroupedGemm& g, bool cpu) {
   check_row_groups("grouped_gemm", g.groups);
   check_gemm_operand("grouped_gemm", g.a, "a", cpu);
   check_gemm_operand("grouped_gemm", g.b, g.along_k ? "b" : "the stack", cpu);
+  check(!descale_per_matrix(g.a) && !(g.along_k && descale_per_matrix(g.b)), "grouped_gemm: only a stack has a scale per matrix");
 }
 
 void on_cpu(Stream& stream, const GroupedGemm& g) {

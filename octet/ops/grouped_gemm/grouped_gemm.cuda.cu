@@ -15,9 +15,10 @@ void say_general_kernel(const ops::GroupedGemm& g) {
   const std::int64_t M = g.along_k ? g.M() : g.a.rows(), type = std::int64_t(g.a.codes.dtype);
   const std::lock_guard lock(mutex);
   if (said.insert({M, g.N(), g.K(), type}).second)
-    log::warn("grouped GEMM {} x {} x {} of {} by {} in {} groups: no fast kernel takes it; the general one multiplies it, with the same "
-              "result, slowly",
-              M, g.N(), g.K(), g.a.codes.dtype, g.b.codes.dtype, g.groups.size());
+    log::warn(
+        "grouped GEMM {} x {} x {} of {} by {} in {} groups: no fast kernel takes it; the general one multiplies it, with the same "
+        "result, slowly",
+        M, g.N(), g.K(), g.a.codes.dtype, g.b.codes.dtype, g.groups.size());
 }
 
 }  // namespace

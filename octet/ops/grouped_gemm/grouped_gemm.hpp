@@ -6,7 +6,7 @@ namespace octet::ops {
 
 /// Matrices of E experts, one after the other: [E N, K] as a row operand, or its transpose [K, E N] as a column operand. Expert e has rows,
 /// or columns, [e N, (e + 1) N). One quantizer encodes the stack: its blocks do not straddle experts, since N is a multiple of a block's
-/// rows.
+/// rows. A scale per tensor may be one of each expert (quantize_stack()).
 ///
 /// Groups along M: rows of each expert times its matrix.
 ///

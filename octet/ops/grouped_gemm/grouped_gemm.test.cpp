@@ -5,6 +5,7 @@
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/stack.hpp"
 #include "tests/testing/experts.hpp"
 #include "tests/testing/sinks.hpp"
 
@@ -16,10 +17,15 @@ using testing::gaussian_tensor, testing::map_of, testing::MapCase;
 // Specs of activations and of stacks of matrices that recipes have.
 struct Specs {
   QuantizeSpec activations, weights;
+  bool per_matrix = false;  // each expert's matrix has a scale
 };
 std::vector<Specs> specs_of_every_kind(Stream& stream) {
   std::vector<Specs> out{{{.format = DType::f32}, {.format = DType::f32}}};
   for (const QuantizeSpec& spec : testing::quantized_specs(stream)) out.push_back({spec, spec});
+  for (const ScaleRule rule : {ScaleRule::quotient, ScaleRule::power_of_two}) {
+    const QuantizeSpec tensor{.format = DType::e4m3, .rule = rule};
+    out.push_back({tensor, tensor, true});
+  }
   const ScaleBlock row{1, 128}, square{128, 128};
   out.push_back({{.format = DType::e4m3, .rows = row, .cols = row}, {.format = DType::e4m3, .rows = square, .cols = square}});
   return out;
@@ -50,14 +56,16 @@ Operands make_operands(Stream& s, const MapCase& c, const Specs& specs, std::int
   };
   QuantizeSpec spec = specs.weights;
   if (!spec.quantizes()) spec.format = dtype;
-  Sink w = make_sink(s, spec,
-                     {.shape = {c.experts * N, K},
-                      .dtype = dtype,
-                      .cols = true,
-                      .rows_region = Lifetime::run,
-                      .cols_region = Lifetime::run,
-                      .for_gemm = for_gemm});
-  quantize(s, gaussian_tensor(s, {c.experts * N, K}, 3, dtype), w);
+  const SinkRequest want{.shape = {c.experts * N, K},
+                         .dtype = dtype,
+                         .cols = true,
+                         .rows_region = Lifetime::run,
+                         .cols_region = Lifetime::run,
+                         .for_gemm = for_gemm};
+  const Tensor stack = gaussian_tensor(s, want.shape, 3, dtype);
+  Sink w = specs.per_matrix ? make_stack_sink(s, spec, want, c.experts) : make_sink(s, spec, want);
+  if (specs.per_matrix) quantize_stack(s, Stored::plain(stack), w);
+  else quantize(s, stack, w);
   o.x = gathered(K, 1, false), o.dy = gathered(N, 2, true), o.w = w.codes;
   return o;
 }
@@ -105,8 +113,9 @@ void expect_products(Stream& s, const MapCase& c, const Operands& o, std::int64_
 }
 
 TEST(GroupedGemm, ProductsAreThoseOfPlainLoopsForEveryKindOfScale) {
-  for (const MapCase& c : {MapCase{1, 1, 1, 16}, MapCase{33, 2, 3, 16, testing::Choice::skewed},
-                           MapCase{20, 2, 8, 8, testing::Choice::all_the_same}, MapCase{40, 3, 8, 16, testing::Choice::only_some}})
+  for (const MapCase& c :
+       {MapCase{1, 1, 1, 16}, MapCase{33, 2, 3, 16, testing::Choice::skewed}, MapCase{20, 2, 8, 8, testing::Choice::all_the_same},
+        MapCase{40, 3, 8, 16, testing::Choice::only_some}, MapCase{300, 2, 3, 128, testing::Choice::skewed}})
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const DType compute : {DType::f32, gemm_compute()})
         for (const bool for_gemm : {false, true}) {
@@ -117,6 +126,77 @@ TEST(GroupedGemm, ProductsAreThoseOfPlainLoopsForEveryKindOfScale) {
             if (::testing::Test::HasFatalFailure()) return;
           }
         }
+}
+
+TEST(GroupedGemm, DryRunNeedsTheSameMemoryAndCountsTheBoundOfRows) {
+  testing::expect_dry_run_agrees([](Stream& s) {
+    const MapCase c{40, 2, 4, 16};
+    const Operands o = make_operands(s, c, {{.format = DType::bf16}, {.format = DType::bf16}}, 32, 48, DType::bf16, true);
+    const std::int64_t R = o.map.rows();
+    const double before = s.work().flops;
+    grouped_gemm(s, GroupedRowsGemm{.a = o.x.rows, .stack = o.w.rows, .groups = o.map.groups, .d = s.zeros({R, 32}, DType::bf16)});
+    EXPECT_EQ(s.work().flops - before, 2.0 * double(R) * 32 * 48);
+    grouped_gemm(s, GroupedColumnsGemm{.a = o.dy.cols, .b = o.x.cols, .groups = o.map.groups, .d = s.zeros({4 * 32, 48}, DType::f32)});
+    EXPECT_EQ(s.work().flops - before, 4.0 * double(R) * 32 * 48);
+  });
+}
+
+TEST(GroupedGemm, TheBitsDoNotDependOnThreads) {
+  std::vector<std::vector<std::uint8_t>> seen;
+  for (const int threads : {1, 3}) {
+    const testing::WithThreads with(threads);
+    Stream s(Device::cpu);
+    const MapCase c{129, 2, 4, 16, testing::Choice::skewed};
+    const Operands o = make_operands(s, c, {{.format = DType::f32}, {.format = DType::f32}}, 64, 48, DType::f32, true);
+    const Tensor y = s.zeros({o.map.rows(), 64}, DType::f32), dw = s.zeros({4 * 64, 48}, DType::f32);
+    grouped_gemm(s, GroupedRowsGemm{.a = o.x.rows, .stack = o.w.rows, .groups = o.map.groups, .d = y});
+    grouped_gemm(s, GroupedColumnsGemm{.a = o.dy.cols, .b = o.x.cols, .groups = o.map.groups, .d = dw});
+    seen.push_back(testing::bytes(y));
+    const auto of_dw = testing::bytes(dw);
+    seen.back().insert(seen.back().end(), of_dw.begin(), of_dw.end());
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+}
+
+TEST(GroupedGemm, RowsWithoutATokenMayHoldNan) {
+  Stream s(Device::cpu);
+  const MapCase c{21, 2, 3, 16};
+  const Operands o = make_operands(s, c, {{.format = DType::f32}, {.format = DType::f32}}, 16, 24, DType::f32, false);
+  const Tensor y[2] = {s.zeros({o.map.rows(), 16}, DType::f32), s.zeros({o.map.rows(), 16}, DType::f32)};
+  const GroupedRowsGemm clean{.a = o.x.rows, .stack = o.w.rows, .groups = o.map.groups, .d = y[0]};
+  grouped_gemm(s, clean);
+  for (std::int64_t r = 0; r < o.map.rows(); ++r)
+    for (std::int64_t k = 0; o.map.source.as<std::int32_t>()[r] < 0 && k < 24; ++k) o.x.rows.codes.f32()[r * 24 + k] = NAN;
+  grouped_gemm(s, GroupedRowsGemm{.a = o.x.rows, .stack = o.w.rows, .groups = o.map.groups, .d = y[1]});
+  for (std::int64_t r = 0; r < o.map.rows(); ++r)
+    for (std::int64_t n = 0; o.map.source.as<std::int32_t>()[r] >= 0 && n < 16; ++n) {
+      ASSERT_EQ(y[0].f32()[r * 16 + n], y[1].f32()[r * 16 + n]);
+    }
+}
+
+TEST(GroupedGemm, RefusesWhatDoesNotFit) {
+  Stream s(Device::null);
+  const ExpertMap map = empty_expert_map(s, 8, 2, 4, 16, Lifetime::run);
+  const auto matrix = [&](std::int64_t rows, std::int64_t cols, bool turned = false) {
+    return Quantized{.codes = s.empty(turned ? Shape{cols, rows} : Shape{rows, cols}, DType::bf16), .transposed = turned};
+  };
+  const std::int64_t R = map.rows();
+  const auto rows = [&](const Quantized& a, const Quantized& stack, bool columns, Shape d) {
+    grouped_gemm(s, GroupedRowsGemm{.a = a, .stack = stack, .stack_columns = columns, .groups = map.groups, .d = s.empty(d, DType::bf16)});
+  };
+  EXPECT_NO_THROW(rows(matrix(R, 24), matrix(4 * 16, 24), false, {R, 16}));
+  EXPECT_NO_THROW(rows(matrix(R, 16), matrix(24, 4 * 16, true), true, {R, 24}));
+  EXPECT_THROW(rows(matrix(R, 24), matrix(4 * 16, 23), false, {R, 16}), ContractError);
+  EXPECT_THROW(rows(matrix(R, 24), matrix(63, 24), false, {R, 16}), ContractError) << "63 rows are no 4 matrices";
+  EXPECT_THROW(rows(matrix(R, 24), matrix(4 * 16, 24), false, {R, 17}), ContractError);
+  EXPECT_THROW(rows(matrix(R, 16), matrix(24, 60, true), true, {R, 24}), ContractError);
+  const auto columns = [&](const Quantized& a, const Quantized& b, Shape d, DType dtype) {
+    grouped_gemm(s, GroupedColumnsGemm{.a = a, .b = b, .groups = map.groups, .d = s.empty(d, dtype)});
+  };
+  EXPECT_NO_THROW(columns(matrix(16, R, true), matrix(24, R, true), {64, 24}, DType::f32));
+  EXPECT_THROW(columns(matrix(16, R), matrix(24, R - 16), {64, 24}, DType::f32), ContractError);
+  EXPECT_THROW(columns(matrix(16, R), matrix(24, R), {16, 24}, DType::f32), ContractError);
+  EXPECT_THROW(columns(matrix(16, R), matrix(24, R), {64, 24}, DType::f16), ContractError);
 }
 
 }  // namespace

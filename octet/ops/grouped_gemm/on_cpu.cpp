@@ -15,14 +15,20 @@ const void* at(const Quantized& q, const Tensor& values, std::int64_t row, std::
   return values.u8() + std::size_t(q.transposed ? col * step + row : row * step + col) * size_of(values.dtype);
 }
 
+// The factor of an operand's values for the products of expert e.
+float factor_of(const Quantized& q, const GemmReady& ready, std::int64_t e) {
+  return ready.descaled ? 1.0f : q.descales.f32()[descale_per_matrix(q) ? e : 0];
+}
+
 // One group's product: its places in the operands, and its rows of d.
 struct Part {
+  std::int64_t expert = 0;
   std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0, K = 0;
   Tensor d;
 };
 
 void multiply_part(const GroupedGemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums, const Part& part) {
-  const float alpha = (a.descaled ? 1.0f : *g.a.descales.f32()) * (b.descaled ? 1.0f : *g.b.descales.f32());
+  const float alpha = factor_of(g.a, a, part.expert) * factor_of(g.b, b, part.expert);
   const bool later = bool(sums), scaled = !a.descaled || !b.descaled;
   const std::int64_t M = part.d.shape[0], N = part.d.shape[1];
   const Tensor to = later ? sums.rows(0, M) : part.d;
@@ -43,6 +49,15 @@ void multiply_part(const GroupedGemm& g, DType compute, const GemmReady& a, cons
   else if (later) OCTET_RUN(round_sums, to, alpha, nullptr, part.d);
 }
 
+// Rows of a group are rounded up to a multiple of this, an eighth of them at most or 16: oneDNN compiles a product for each number of rows,
+// so few numbers shall occur. Groups have whole tiles, so there are as many rows.
+std::int64_t step_of(std::int64_t count, std::int64_t tile) {
+  constexpr std::int64_t least = 16, most = 128;
+  std::int64_t step = most;
+  while (step > least && step * 8 > count) step /= 2;
+  return tile % step == 0 ? step : tile;
+}
+
 }  // namespace
 
 void grouped_gemm_on_cpu(const GroupedGemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums) {
@@ -52,12 +67,12 @@ void grouped_gemm_on_cpu(const GroupedGemm& g, DType compute, const GemmReady& a
   if (a.decode) OCTET_RUN(decode_operand, g.a, a.descaled, a.values);
   if (b.decode) OCTET_RUN(decode_operand, g.b, b.descaled, b.values);
   for (std::int64_t e = 0; e < experts; ++e) {
-    // Whole tiles, so that few forms of products are compiled: their other rows are zeros along K, and of no concern along M.
-    const std::int64_t n = std::min(round_up(std::int64_t(count[e]), tile), rows - begin[e]);
+    // The other rows are zeros along K, and of no concern along M.
+    const std::int64_t n = std::min(round_up(std::int64_t(count[e]), step_of(count[e], tile)), rows - begin[e]);
     const std::int64_t M = g.a.rows(), K = g.a.cols();
-    Part part = g.along_k         ? Part{.a_col = begin[e], .b_col = begin[e], .K = n, .d = g.d.rows(e * M, M)}
-                : g.stack_columns ? Part{.a_row = begin[e], .b_col = e * K, .K = K, .d = g.d.rows(begin[e], n)}
-                                  : Part{.a_row = begin[e], .b_row = e * N, .K = K, .d = g.d.rows(begin[e], n)};
+    Part part = g.along_k         ? Part{.expert = e, .a_col = begin[e], .b_col = begin[e], .K = n, .d = g.d.rows(e * M, M)}
+                : g.stack_columns ? Part{.expert = e, .a_row = begin[e], .b_col = e * K, .K = K, .d = g.d.rows(begin[e], n)}
+                                  : Part{.expert = e, .a_row = begin[e], .b_row = e * N, .K = K, .d = g.d.rows(begin[e], n)};
     if (part.d.count() == 0) continue;
     if (part.K > 0) multiply_part(g, compute, a, b, sums, part);
     else if (!g.accumulate) std::memset(part.d.data, 0, part.d.bytes());

@@ -1,8 +1,8 @@
 #include "octet/ops/grouped_gemm/hopper/hopper.hpp"
 #include "octet/ops/grouped_gemm/hopper/job.cuh"
 
-// Groups along M, 8-bit codes with one scale per tensor or per row of each operand, which is applied at the end. Products are promoted to FP32
-// every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
+// Groups along M, 8-bit codes with one scale per tensor or per row of each operand, which is applied at the end. Products are promoted to
+// FP32 every 128 of K, or stay in the tensor cores' sums where accumulation is fast.
 
 namespace octet::cuda {
 namespace {

@@ -87,7 +87,8 @@ void decode_rows(const Quantized& q, bool descaled, Out* out) {
 /// Stored as [cols, rows], so that each value of a stored row has another descale: those of a stretch serve several stored rows.
 template <class From, class Out>
 void decode_view(const Quantized& q, Out* out) {
-  constexpr std::int64_t lines = 32, stretch = 256;  // stored rows of one block in every layout; values of each
+  const std::int64_t lines = q.block.rows == 0 ? 1 : 32;  // stored rows of one block; 32 in all layouts but those of stacks
+  constexpr std::int64_t stretch = 256;                   // values of each
   const auto* in = q.codes.as<typename From::Type>();
   const std::int64_t rows = q.rows(), cols = q.cols();
   const auto stride = descale_stride(q.block, q.descales.dtype, rows, cols);

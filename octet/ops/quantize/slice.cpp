@@ -84,11 +84,16 @@ void quantize_slice(Stream& stream, const StoredSlice& x, const QuantizeSpec& sp
         x.stored.count(), codes.dtype, codes.shape);
   const Tensor table = spec.scale_known() ? spec.scale : scales;
   check_table("scales", table, spec.rows, x.whole);
+  quantize_slice_in_blocks(stream, x, spec, table_of(table, spec.rows, x.whole), codes);
+}
+
+void quantize_slice_in_blocks(Stream& stream, const StoredSlice& x, const QuantizeSpec& spec, const BlockTable& scales,
+                              const Tensor& codes) {
   if (codes.count() == 0) return;
   const Scope scope(stream);
   const MatrixSlice slice = readable(stream, x);
   stream.count({.ops = 1, .bytes = double(slice.values.bytes() + codes.bytes())});
-  OCTET_LAUNCH(stream, quantize_slice, slice, spec, table_of(table, spec.rows, x.whole), codes);
+  OCTET_LAUNCH(stream, quantize_slice, slice, spec, scales, codes);
 }
 
 }  // namespace octet::ops

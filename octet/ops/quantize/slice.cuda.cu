@@ -30,6 +30,7 @@ struct Table {
   __device__ __forceinline__ float* of(const SliceValues<T>& s, std::int64_t i) const {
     if (block_rows == 0) return at;
     const std::int64_t e = s.first + i * 8;
+    if (block_cols == 0) return at + e / s.cols / block_rows * row_stride;
     return at + e / s.cols / block_rows * row_stride + e % s.cols / block_cols * col_stride;
   }
 };

@@ -17,6 +17,8 @@ struct BlockTable {
   ScaleBlock block;
   DescaleStride stride;
 };
+/// quantize_slice() with the scales of any blocks of the matrix, whose columns are all or multiples of 16.
+void quantize_slice_in_blocks(Stream&, const StoredSlice& x, const QuantizeSpec&, const BlockTable& scales, const Tensor& codes);
 }  // namespace octet::ops
 
 /// Raises the table's values, which are 0 or more.

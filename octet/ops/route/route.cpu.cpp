@@ -32,8 +32,8 @@ void route_load(const ops::RouteLoad& a, const Tensor&) {
   for_each(sequences, length * experts * 4, [&](std::int64_t s) {
     float *const counts = a.counts.f32() + s * experts, *const sums = a.sums.f32() + s * experts;
     for (std::int64_t begin = 0; begin < length; begin += ops::route_strip) {
-      float strip[most_experts];
-      for (std::int64_t e = 0; e < experts; ++e) strip[e] = 0;
+      float strip[most_experts], of_strip[most_experts];  // sums and counts
+      for (std::int64_t e = 0; e < experts; ++e) strip[e] = of_strip[e] = 0;
       for (std::int64_t i = begin; i < length && i < begin + ops::route_strip; ++i) {
         const std::int64_t t = s * length + i;
         const float* const p = a.scores.f32() + t * experts;
@@ -41,9 +41,9 @@ void route_load(const ops::RouteLoad& a, const Tensor&) {
         for (std::int64_t e = 0; e < experts; ++e) strip[e] += p[e] / total;
         const auto* const chosen = a.chosen.as<std::int32_t>() + t * choices;
         for (std::int64_t k = 0; k < choices; ++k)
-          if (chosen[k] >= 0 && chosen[k] < experts) counts[chosen[k]] += 1;
+          if (chosen[k] >= 0 && chosen[k] < experts) of_strip[chosen[k]] += 1;
       }
-      for (std::int64_t e = 0; e < experts; ++e) sums[e] += strip[e];
+      for (std::int64_t e = 0; e < experts; ++e) sums[e] += strip[e], counts[e] += of_strip[e];
     }
   });
 }

@@ -9,7 +9,11 @@ class Block128 final : public ScalesFromData {
  public:
   explicit Block128(const RecipeOptions& options)
       : ScalesFromData(formats_of("block128", options, "e4m3", true),
-                       {ScaleRule::power_of_two, {1, 128}, {128, 128}, "x and dy 1x128, w 128x128, power-of-two scales"}) {}
+                       {rule_of(options),
+                        {1, 128},
+                        {128, 128},
+                        options.scale == ScaleRounding::f32 ? "x and dy 1x128, w 128x128, FP32 scales"
+                                                            : "x and dy 1x128, w 128x128, power-of-two scales"}) {}
 };
 
 }  // namespace

@@ -63,6 +63,25 @@ TEST(Block128, WeightsAreScaledInSquaresAlikeInBothOrientations) {
   }
 }
 
+// As servers compute them: max |x| / 448, here with the reciprocals of training.
+TEST(Block128, F32ScalesAreTheQuotientsOfTheMaxima) {
+  const auto quotient = [](double amax) { return amax == 0 || std::isinf(amax) ? 1 : 448 / amax; };
+  for (const testing::Values kind : {testing::Values::finite, testing::Values::any})
+    for (const Operand o : testing::operands) {
+      OneLayer layer({.recipe = "block128", .options = {.scale = ScaleRounding::f32}});
+      EXPECT_EQ(layer.row(), "x e4m3, w e4m3, dy e4m3; x and dy 1x128, w 128x128, FP32 scales | recipe block128");
+      const testing::Matrix m = OneLayer::values(o, kind, 7, o == Operand::gradient ? 1e-4 : 1);
+      const QTensor q = quantized(layer.stream, layer.operand(o), m);
+      const auto defined = [&](std::int64_t rows) {
+        Definition d = o == Operand::weight ? squares : tiles(rows);
+        d.scale = quotient, d.power_of_two = false;
+        return d;
+      };
+      expect_defined(q.rows, m, defined(m.rows), std::string(name(o)));
+      expect_defined(q.cols, m.transposed(), defined(m.cols), std::string(name(o)) + ", transposed");
+    }
+}
+
 TEST(Block128, E5m2GradientsAreAnOption) {
   OneLayer layer({.recipe = "block128", .options = {.format = "hybrid"}});
   EXPECT_EQ(layer.plan.x->spec({}).format, DType::e4m3);

@@ -8,8 +8,10 @@ namespace {
 class Rowwise final : public ScalesFromData {
  public:
   explicit Rowwise(const RecipeOptions& options)
-      : ScalesFromData(formats_of("rowwise", options, "e4m3", false),
-                       {ScaleRule::power_of_two, {1, 0}, {1, 0}, "per-row power-of-two scale"}) {}
+      : ScalesFromData(
+            formats_of("rowwise", options, "e4m3", false),
+            {rule_of(options), {1, 0}, {1, 0}, options.scale == ScaleRounding::f32 ? "per-row FP32 scale" : "per-row power-of-two scale"}) {
+  }
   bool takes(DType format) const override { return format == DType::e4m3; }
   bool fast_forward() const override { return true; }
 };

@@ -41,6 +41,20 @@ TEST(Rowwise, RowsAndColumnsAreScaledByTheirOwnMaxima) {
     }
 }
 
+TEST(Rowwise, F32ScalesAreTheQuotientsOfTheMaxima) {
+  Definition quotient = per_row;
+  quotient.power_of_two = false, quotient.scale = [](double amax) { return amax == 0 || std::isinf(amax) ? 1 : 448 / amax; };
+  for (const testing::Values kind : {testing::Values::finite, testing::Values::any})
+    for (const Operand o : testing::operands) {
+      OneLayer layer({.recipe = "rowwise", .options = {.scale = ScaleRounding::f32}});
+      EXPECT_EQ(layer.row(), "x e4m3, w e4m3, dy e4m3; per-row FP32 scale; fast accumulation in forward on a GPU | recipe rowwise");
+      const testing::Matrix m = OneLayer::values(o, kind, 5, o == Operand::gradient ? 1e-4 : 1);
+      const QTensor q = quantized(layer.stream, layer.operand(o), m);
+      expect_defined(q.rows, m, quotient, std::string(name(o)));
+      expect_defined(q.cols, m.transposed(), quotient, std::string(name(o)) + ", transposed");
+    }
+}
+
 // What the recipe is for: an outlier costs its own row precision and no other.
 TEST(Rowwise, AnOutlierChangesItsOwnRowAlone) {
   OneLayer layer({.recipe = "rowwise"});

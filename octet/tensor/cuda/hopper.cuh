@@ -97,8 +97,8 @@ __device__ inline void store_box(std::uint32_t from, const CUtensorMap& to, int 
                : "memory");
 }
 __device__ inline void add_box(std::uint32_t from, const CUtensorMap& to, int x, int y, int z) {
-  asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&to), "r"(x),
-               "r"(y), "r"(z), "r"(from)
+  asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&to), "r"(x), "r"(y),
+               "r"(z), "r"(from)
                : "memory");
 }
 __device__ inline void fence_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

@@ -62,7 +62,7 @@ void keep_largest(Stream& stream, const Tensor& amax, std::vector<float>& seen) 
 
 }  // namespace
 
-void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count) {
+std::vector<float> calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count) {
   const Tensor apply = e.stream.zeros({1}, DType::f32, Lifetime::run, Category::quantizer_state);
   const scaling::Pass recording{.kind = scaling::Pass::Kind::train};
   std::vector<float> seen;
@@ -73,6 +73,7 @@ void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count)
     e.precision.end_step(e.stream, apply);
     e.parameters.mark_changed();  // so that the weights take their new scales
   }
+  return seen;
 }
 
 }  // namespace octet::train

@@ -18,7 +18,7 @@ Evaluation evaluate_batch(Engine&, const data::Batch&);
 
 /// Lets quantizers that need past maxima see `batches` once, without a backward: for evaluating a model under a recipe it was not
 /// trained with. Scales follow the largest maxima of all these batches, so that a batch in which a bad scale flushed everything cannot
-/// raise the scale of the next.
-void calibrate(Engine&, const data::EvalBatches& batches, std::uint64_t count);
+/// raise the scale of the next. Returns those maxima, by slot: of recipes whose scales come from the data they are those of the batches.
+std::vector<float> calibrate(Engine&, const data::EvalBatches& batches, std::uint64_t count);
 
 }  // namespace octet::train

@@ -4,6 +4,7 @@
 
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/models/stored_scales.hpp"
 #include "octet/models/weight_codes.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/train/step/small_model.testing.hpp"
@@ -68,16 +69,33 @@ Compared compare(const io::TensorFolder& files, const std::string& name, const W
 
 struct Case {
   const char *recipe, *form;
+  scaling::ScaleRounding scale = scaling::ScaleRounding::power_of_two;
+
+  WeightForm weights() const {
+    WeightForm out = WeightForm::named(form);
+    if (scale == scaling::ScaleRounding::f32) out.rule = ScaleRule::quotient;
+    return out;
+  }
+  EngineConfig config() const {
+    EngineConfig out = config_of(recipe);
+    out.precision.options.scale = scale;
+    return out;
+  }
 };
+const Case cases[] = {{"block128", "fp8-block128"},
+                      {"rowwise", "fp8-channel"},
+                      {"current", "fp8-tensor"},
+                      {"block128", "fp8-block128", scaling::ScaleRounding::f32},
+                      {"rowwise", "fp8-channel", scaling::ScaleRounding::f32}};
 
 TEST(ExportedCodes, TheyAreThoseOfTheLastStepBitByBit) {
-  for (const Case& c : {Case{"block128", "fp8-block128"}, Case{"rowwise", "fp8-channel"}, Case{"current", "fp8-tensor"}}) {
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.form);
     const Scratch scratch;
-    Engine e(config_of(c.recipe), Device::cpu, {});
+    Engine e(c.config(), Device::cpu, {});
     testing::train_steps(e, 3);
     e.quantize_weights(scaling::recomputing);
-    const WeightForm form = WeightForm::named(c.form);
+    const WeightForm form = c.weights();
     save_weights(e, scratch.at("out"), form);
     const io::TensorFolder files = io::TensorFolder::open(scratch.at("out"));
     const auto others = models::tensors_with_other_blocks(e.model->shape(), e.parameters.list(), form);
@@ -93,20 +111,51 @@ TEST(ExportedCodes, TheyAreThoseOfTheLastStepBitByBit) {
 }
 
 TEST(ExportedCodes, AnEngineWithMastersOfCodesHasTheseCodesAgain) {
-  for (const Case& c : {Case{"block128", "fp8-block128"}, Case{"rowwise", "fp8-channel"}, Case{"current", "fp8-tensor"}}) {
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.form);
     const Scratch scratch;
-    Engine e(config_of(c.recipe), Device::cpu, {});
+    Engine e(c.config(), Device::cpu, {});
     testing::train_steps(e, 2);
-    const WeightForm form = WeightForm::named(c.form);
+    const WeightForm form = c.weights();
     save_weights(e, scratch.at("first"), form);
-    Engine of_codes(config_of(c.recipe), Device::cpu, {});
+    Engine of_codes(c.config(), Device::cpu, {});
     load_weights(of_codes, scratch.at("first"));
     save_weights(of_codes, scratch.at("second"), form);
     const auto sum = [&](const char* folder) { return to_text(io::checksum_of(io::TensorFolder::open(scratch.at(folder)))); };
     EXPECT_EQ(sum("first"), sum("second"));
+    EXPECT_EQ(models::rule_of_scales(io::TensorFolder::open(scratch.at("first"))), form.rule);
     const std::vector<data::Batch> batch{testing::random_batch(2, 16, 61, 5)};
     StepRunner(of_codes).run(batch, {.learning_rate = 1e-3});  // trains
+  }
+}
+
+TEST(ExportedCodes, StoredScalesAreThoseOfOperands) {
+  const Scratch scratch;
+  Engine e(config_of("current"), Device::cpu, {});
+  testing::train_steps(e, 2);
+  WeightForm form = WeightForm::named("fp8-tensor");
+  for (const Parameter* p : e.parameters.list())
+    if (p->path.starts_with("layers.") && p->shape.rank == 2) form.input_scales[p->path] = 0.01f * float(1 + form.input_scales.size());
+  save_weights(e, scratch.at("out"), form);
+  const io::TensorFolder files = io::TensorFolder::open(scratch.at("out"));
+
+  EngineConfig config = config_of("delayed");
+  config.precision.options.format = "e4m3", config.precision.options.history = 1;
+  Engine frozen(config, Device::cpu, {});
+  load_weights(frozen, files), load_scales(frozen, files);
+  frozen.quantize_weights({});
+  Collect collect;
+  frozen.model->visit(collect);
+  for (nn::LinearSite* l : collect.layers) {
+    if (!l->path().starts_with("layers.")) continue;
+    const float stored = form.input_scales.at(l->weight().parameter().path);
+    EXPECT_EQ(value_at(l->spec(scaling::Operand::activation, {}).descale, 0), stored) << l->path();
+  }
+  for (const Place& p : places) {
+    const std::string name = std::string("model.layers.1.") + p.name;
+    const Compared same = compare(files, name + ".weight", form, operand_of(frozen, std::string("layers.1.") + p.layer), p.first);
+    EXPECT_TRUE(same.codes && same.scales) << name;
+    EXPECT_EQ(io::to_f32(files.tensor(name + ".input_scale"))[0], form.input_scales.at(std::string("layers.1.") + p.layer + ".weight"));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/models/gguf/gguf.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/nn/host_parameters.hpp"
 #include "octet/parallel/long_work.hpp"
@@ -43,6 +44,18 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
       format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
              "export them again",
              printable(files.folder()), printable(nonfinite_tensor(files))));
+}
+
+void load_scales(Engine& e, const io::TensorFolder& files) {
+  using scaling::Operand;
+  std::vector<scaling::QuantizerState> states;
+  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), e.parameters.list())) {
+    const std::string layer = s.parameter.substr(0, s.parameter.rfind('.'));
+    for (const auto& [operand, descale] : {std::pair(Operand::activation, s.input), {Operand::weight, s.weight}})
+      states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scale = 1 / descale, .descale = descale});
+  }
+  e.precision.set_quantizer_states(e.stream, states);
+  e.parameters.mark_changed();
 }
 
 void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
@@ -93,13 +106,26 @@ class WholeModel {
 
 }  // namespace
 
-void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
+namespace {
+
+// save(parameters) by the first rank, with those of all ranks.
+template <class Save>
+void save_whole(Engine& e, const Save& save) {
   const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.partition());
   const WholeModel whole(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
-    if (e.all_ranks().rank() > 0) return;
-    models::save_hugging_face(folder, e.model->shape(), whole.list(), form, companions);
+    if (e.all_ranks().rank() == 0) save(whole.list());
   });
+}
+
+}  // namespace
+
+void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
+  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), list, form, companions); });
+}
+
+void save_gguf(Engine& e, const std::string& path, io::GgufType type, const models::Companions& companions) {
+  save_whole(e, [&](const auto& list) { models::save_gguf(path, e.model->shape(), list, type, companions); });
 }
 
 }  // namespace octet::train

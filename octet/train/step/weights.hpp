@@ -4,6 +4,7 @@
 
 #include "octet/base/checksum.hpp"
 #include "octet/io/tensor_folder.hpp"
+#include "octet/io/gguf_writer.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/models/weight_form.hpp"
 #include "octet/train/step/engine.hpp"
@@ -14,11 +15,16 @@ namespace octet::train {
 void load_weights(Engine&, const std::string& folder);
 /// The same from a folder whose weights are open already.
 void load_weights(Engine&, const io::TensorFolder&);
+/// Gives quantizers with known scales per tensor those that the folder stores for its codes and their activations. The weights are those
+/// of the folder, too. Throws as models::layer_scales().
+void load_scales(Engine&, const io::TensorFolder&);
 /// Throws the errors of load_weights() that need no memory: a tensor that is missing, unexpected or of another type or shape.
 void require_weights(const io::TensorFolder&, const EngineConfig&);
 /// Of all parameters' values as this rank holds them, with their names.
 data::Checksum checksum_of_weights(Engine&);
 /// Writes them as one, on the first rank; all ranks call it. Throws as save_hugging_face().
 void save_weights(Engine&, const std::string& folder, const models::WeightForm& = DType::f32, const models::Companions& = {});
+/// Writes them as a GGUF file. Throws as models::save_gguf().
+void save_gguf(Engine&, const std::string& path, io::GgufType, const models::Companions&);
 
 }  // namespace octet::train

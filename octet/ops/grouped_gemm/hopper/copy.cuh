@@ -47,7 +47,8 @@ __device__ void copy_b(const Job& job, const Shared<F>& shared, Walk<F, values> 
       full.expect(unsigned(b_bytes + S::b_scale_bytes));
       const int at = p.first + k * values;
       if constexpr (F::b_turned) {
-        for (int i = 0; i < 2; ++i) copy_box(shared.b(turn.stage) + unsigned(i * half_bytes), job.b, p.column + i * half_rows, at, group, full);
+        for (int i = 0; i < 2; ++i)
+          copy_box(shared.b(turn.stage) + unsigned(i * half_bytes), job.b, p.column + i * half_rows, at, group, full);
       } else {
         copy_box(shared.b(turn.stage), job.b, at, y, z, full);
       }

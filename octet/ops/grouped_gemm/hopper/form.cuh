@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.sm90a.cu files: what the promoted GEMMs for Hopper have in common, dense and in groups. A persistent kernel of three
+// Only for *.sm90a.cu files: the common part of the promoted GEMMs for Hopper, dense and in groups. A persistent kernel of three
 // warpgroups: one copies operands and scales by TMA, two multiply. A tile of d has `waves` x 128 rows and 128 columns; each of the two
 // multiplies 64 rows of each wave, and while one promotes its sums to FP32, the tensor cores work for the other.
 
@@ -10,21 +10,21 @@
 namespace octet::cuda::tiles {
 
 enum class Groups { rows, columns };  // groups lie along M, along K
-/// When sums of products are promoted to FP32 and scaled: every 128 of K by 1x128 scales of `a` and 128x128 ones of b, or 1x128 ones of both;
-/// every 128 of K without scales; never. The latter two are scaled at the end.
+/// When sums of products are promoted to FP32 and scaled: every 128 of K by 1x128 scales of `a` and 128x128 ones of b, or 1x128 ones of
+/// both; every 128 of K without scales; never. The latter two are scaled at the end.
 enum class Promotion { square, line, plain, none };
 enum class Write { store, add };
 
-/// What a kernel is compiled for.
+/// Constants for which a kernel is compiled.
 template <Groups groups_, Promotion promotion_, int waves_, int cluster_, int stages_, int boxes_, int lead_, bool a_turned_ = false,
           bool b_turned_ = false>
 struct Form {
   static constexpr Groups groups = groups_;
   static constexpr Promotion promotion = promotion_;
-  static constexpr int waves = waves_;         // of 128 rows of a tile: 1 or 2
-  static constexpr int cluster = cluster_;     // blocks that share the rows of `a`: 1 or 2, tiles side by side
-  static constexpr int stages = stages_;       // of 128 bytes of K
-  static constexpr int boxes = boxes_;         // 2 KiB each, of a warp's sums on their way to d
+  static constexpr int waves = waves_;      // of 128 rows of a tile: 1 or 2
+  static constexpr int cluster = cluster_;  // blocks that share the rows of `a`: 1 or 2, tiles side by side
+  static constexpr int stages = stages_;    // of 128 bytes of K
+  static constexpr int boxes = boxes_;      // 2 KiB each, of a warp's sums on their way to d
   // The two warpgroups multiply in turn: one starts when `lead` of the other's four multiplications are left. Where both multiply at once,
   // both promote at once, and the tensor cores idle meanwhile. Below 0: they do not wait for each other.
   static constexpr int lead = lead_;
@@ -46,9 +46,9 @@ struct Job {
   bool stack_columns;                 // b's groups lie side by side along K
   const float* squares;               // scales of b's 128 x 128 blocks, `squares_row` to a row, the next group's squares_group further
   int squares_row, squares_group;
-  const float *a_factor, *b_factor;        // scales that are applied at the end
-  int a_factor_step, b_factor_step;        // 1, or 0 where one is all rows'
-  int b_factor_group;                      // from a group's to the next one's
+  const float *a_factor, *b_factor;  // scales that are applied at the end
+  int a_factor_step, b_factor_step;  // 1, or 0 where one is all rows'
+  int b_factor_group;                // from a group's to the next one's
   const float* bias;
   Write write;
   DType d_type;

@@ -93,8 +93,7 @@ __device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], const Reader<F>& in
 #pragma unroll
     for (int wave = 0; wave < waves; ++wave)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        multiply_quarter<A, B, F>(sum[wave], in.a.after(at + wave * 2 * half_bytes), in.b.after(at), i, true);
+      for (int i = 0; i < 4; ++i) multiply_quarter<A, B, F>(sum[wave], in.a.after(at + wave * 2 * half_bytes), in.b.after(at), i, true);
     wgmma_commit();
     wgmma_wait_for_all_but_one();
     if (last >= 0) in.release(last);

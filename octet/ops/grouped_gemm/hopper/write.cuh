@@ -54,7 +54,7 @@ __device__ inline void fill_with_floats(std::uint32_t box, const float* sum, int
   }
 }
 
-// What sums still need: scales that apply at the end, the bias, and values of a 16-bit d to which they are added, which is rounded once.
+// The end of a sum: scales that apply at the end, the bias, and values of a 16-bit d to which they are added, which is rounded once.
 template <class F>
 __device__ void finish(const Job& job, WgmmaSums& sum, const Place& p, int row, int lane) {
   const int upper = row + lane / 4, first = p.column + lane % 4 * 2;

@@ -4,6 +4,7 @@
 
 #include "octet/nn/host_values.hpp"
 #include "octet/parallel/long_work.hpp"
+#include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/checkpoint/state_files.hpp"
 
@@ -33,6 +34,17 @@ void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
       ++p->version;
     }
   });
+}
+
+void load_checkpoint_scales(Engine& e, const std::string& checkpoint) {
+  const StateFiles files(checkpoint, read_manifest(checkpoint));
+  struct Quantizers {
+    Engine& e;
+    void visit_state(StateVisitor& visitor) { visitor.section("quantizers", e.precision); }
+  } quantizers{e};
+  Restore restore(e.stream, files, Restore::Mode::write);
+  restore.section("engine", quantizers);
+  e.parameters.mark_changed();
 }
 
 }  // namespace octet::train

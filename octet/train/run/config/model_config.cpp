@@ -63,7 +63,7 @@ void set_rotation(const ModelConfig& c, models::ModelShape& s) {
                              s.rope_scaling->low_freq_factor));
 }
 
-/// What a model computes.
+/// The keys of the function that a model computes.
 void set_experts(const ModelConfig& c, models::ExpertsShape& e) {
   set(e.number, c.experts), set(e.chosen, c.experts_per_token), set(e.width, c.expert_hidden), set(e.step, c.expert_step);
   if (c.shared_experts >= 0) e.shared = c.shared_experts;
@@ -75,7 +75,7 @@ void set_experts(const ModelConfig& c, models::ExpertsShape& e) {
   if (c.swiglu_limit >= 0) e.limit = c.swiglu_limit;
 }
 
-/// What training adds to its loss, also of a model whose folder decides the rest.
+/// Those of losses in training, also for a model whose folder decides the rest.
 void set_balance(const ModelConfig& c, nn::Balance& b) {
   using Over = nn::Balance::Over;
   if (c.router_balance != "default")

@@ -14,10 +14,7 @@ namespace {
 
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
   const std::int64_t others = c.beside_data();
-  const char* const only = others == c.tensor     ? "tensor"
-                           : others == c.context  ? "context"
-                           : others == c.pipeline ? "pipeline"
-                                                       : nullptr;
+  const char* const only = others == c.tensor ? "tensor" : others == c.context ? "context" : others == c.pipeline ? "pipeline" : nullptr;
   const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, others));
   throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", c.axes_text(), started,
                            only == nullptr ? to_text(others) : "it", round_up(size, others), other));
@@ -32,8 +29,8 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
   const std::int64_t data = all_.size() / others;
   if (config.data != 0 && config.data != data)
     throw ConfigError(others == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
-                                       : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
-                                                config.axes_text(), started, config.all()));
+                                  : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data, config.axes_text(),
+                                           started, config.all()));
   if (!alone()) config.data = data;
   if (data * config.context == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
