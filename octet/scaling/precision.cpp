@@ -138,7 +138,7 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
   plan_for_attention();
   for (const PrecisionRule& rule : config.meanwhile) {
     rules_.push_back(translated(rule, "recovery.layers", "recovery.layers, for some steps"));
-    rules_.back().attention = AttentionPrecision::bf16;  // whatever recipe is the safer one of linear layers
+    rules_.back().attention = AttentionPrecision::bf16;  // under any safer recipe of linear layers
   }
   for (const std::string& pattern : config.keep_bf16)
     rules_.push_back({.layers = Rule::Layers::path,

@@ -141,7 +141,7 @@ class Precision {
     std::array<bool, 3> operands = {1, 1, 1};          // x, w, dy
     int member = -1;                                   // -1: BF16
     std::string format = "default", reason, key = {};  // key: of the pattern, as messages name it
-    std::optional<AttentionPrecision> attention = {};  // none: it is not about attention, unless it keeps whole layers in BF16
+    std::optional<AttentionPrecision> attention = {};  // none: it is not about attention, unless it keeps layers in BF16
     bool linear = true;                                // it is about linear layers
     bool matched = false, decided = false;             // some layer
     bool must_decide = false;

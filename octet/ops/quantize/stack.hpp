@@ -13,7 +13,7 @@ bool scales_per_matrix(const QuantizeSpec&);
 
 /// make_sink() for a stack of E matrices: rows [E N, K] in blocks of N whole rows, columns [K, E N] in blocks of N whole columns. Descales:
 /// f32 [E], shared by both. On a CPU, operands that are decoded for GEMMs keep them as factors. Throws ContractError unless the rows are E
-/// times N and the spec scales matrices; on a GPU also where N or K is no multiple of 16.
+/// times N and the spec scales matrices; on a GPU also where N or K is not a multiple of 16.
 Sink make_stack_sink(Stream&, const QuantizeSpec&, const SinkRequest&, std::int64_t matrices);
 
 /// Fills it from the stack as a variable is stored: f32, bf16, or with one scale per tensor, f16 or e4m3_tensor. Raises spec.amax, adds to

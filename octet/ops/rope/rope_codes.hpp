@@ -18,7 +18,7 @@ struct RopeCodes {
 };
 void rope_codes(Stream&, const RopeCodes&);
 
-/// rope_forward(), and the maxima of the groups of what it leaves, as column_maxima() finds them. On a GPU one pass.
+/// rope_forward(), and the maxima of the groups of its result, as column_maxima() finds them. On a GPU one pass.
 void rope_maxima(Stream&, const RopeForward&, const ColumnGroups&, const Tensor& maxima);
 
 }  // namespace octet::ops
