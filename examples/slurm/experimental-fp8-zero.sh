@@ -40,7 +40,9 @@ answer() {
   # shellcheck disable=SC2086
   if "$octet" plan "$file" ${OCTET_ARGUMENTS:-} --fp8 "$1" --set ranks.data="$data" --set ranks.zero="$2" "${set[@]}" > "$out" 2> "$out.err"; then
     grep '^warning: ' "$out.err" | grep -v "data was not validated"
-    sed -n 's/^  \(weights sent between ranks\|weight codes\)  *\([^ ].*\)/\1: \2/p' "$out" | sed 's/  \+/; /'
+    # Rows of the plan are in lines of 80 columns: each goes on after many spaces.
+    sed -e ':a' -e 'N' -e '$!ba' -e 's/\n      *\([^ ]\)/ \1/g' "$out" |
+      sed -n 's/^  \(weights sent between ranks\|weight codes\)  *\([^ ].*\)/\1: \2/p'
   else
     sed 's/^octet: /refused: /' "$out.err" | grep '^refused: '
   fi

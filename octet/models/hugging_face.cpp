@@ -299,7 +299,7 @@ void require_export_folder(const std::string& folder, Existing existing) {
 
 void require_folder(const std::string& folder) {
   if (exists(folder)) return;
-  throw DataError(
+  throw ConfigError(
       octet::format("{}: there is no such folder. Models are read from folders of this machine, and none is fetched: `hf download "
                     "NAME --local-dir FOLDER`, then name FOLDER",
                     printable(folder)));

@@ -37,7 +37,7 @@ enum class Existing : std::uint8_t { refuse, replace };
 /// files, and, with Existing::refuse, a folder that is not empty.
 void require_export_folder(const std::string& folder, Existing);
 
-/// Throws DataError that says how to fetch a model where there is no such folder, such as for the name of one on a hub.
+/// Throws ConfigError that says how to fetch a model where there is no such folder, such as for the name of one on a hub.
 void require_folder(const std::string& folder);
 /// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run, and the
 /// supported families for a model of another family; IoError when there is no such file.

@@ -113,7 +113,7 @@ std::vector<Case> of_folders() {
     };
   };
   return {
-      {"model_nowhere", "export nowhere --output there", usage, {"nowhere: ", "config.json", "finished run"}},
+      {"model_nowhere", "export nowhere --output there", usage, {"nowhere: ", "no such folder", "hf download"}},
       {"model_that_is_a_dataset", "export data --output there", usage, {"data: ", "config.json", "finished run"}},
       {"model_that_is_a_dataset_to_evaluate", "eval data --data data", usage, {"data: ", "config.json", "finished run"}},
       {"model_that_is_a_dataset_to_sample", "generate data", usage, {"data: ", "config.json", "finished run"}},

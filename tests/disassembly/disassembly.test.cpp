@@ -159,8 +159,16 @@ constexpr Known known[] = {
     {"add_rows_kernel<float", 96, "the same"},
     {"stored_adamw_kernel<Any", 24, "any storages in one kernel, and few enough registers for two blocks per multiprocessor"},
     {"known_tile_kernel<", 24, "spills a few addresses"},
+    {"known_tile_kernel<false, false, WeightedHalves", 80, "the same, with the map and the weights of experts' rows"},
+    {"known_tile_kernel<false, true, WeightedHalves", 128, "the same"},
     {"line_tile_kernel<", 40, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},
+    {"plain_tile_kernel<Bf16, WeightedHalves", 40, "the same, with the map and the weights of experts' rows"},
+    {"raise_maxima_kernel", 8, "a thread reads one of a few places, which are arguments"},
+    {"grouped_rows_kernel<float", 8, "the general form of every operand"},
+    {"rope_codes_kernel<", 24, "a thread reads the scale of one of three groups of heads, which are arguments"},
+    {"rope_maxima_kernel", 24, "the same"},
+    {"route_forward_kernel", 8, "a warp keeps the scores of a token in registers, and indexes some"},
     {"tiles::tiles_kernel<", 40, "two waves of sums fill the registers of a thread that multiplies; a few addresses are spilled"},
 };
 
