@@ -10,7 +10,7 @@
 #include "octet/nn/parameters.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/gelu/gelu.hpp"
-#include "octet/optim/optimizer_config.hpp"
+#include "octet/optim/optimizer.hpp"
 
 using namespace octet;
 

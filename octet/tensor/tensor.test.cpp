@@ -79,8 +79,10 @@ TEST(DescaleLayout, IsThatOfTheGemmLibrary) {
   EXPECT_EQ(descale_shape({128, 128}, DType::f32, 130, 272), Shape({2, 4})) << "BLK128x128_32F: along K first, a multiple of 4";
   EXPECT_EQ(descale_shape({1, 32}, DType::e8m0, 130, 272), Shape({256, 12})) << "VEC32_UE8M0: tiles of 128 x 4";
   EXPECT_EQ(descale_shape({1, 128}, DType::f32, 0, 272), Shape({3, 0}));
+  EXPECT_EQ(descale_shape({64, 0}, DType::f32, 130, 272), Shape({3})) << "matrices of a stack, of 64 whole rows";
+  EXPECT_EQ(descale_shape({0, 64}, DType::f32, 130, 272), Shape({5})) << "their transpose";
   EXPECT_EQ(testing::error_of<ContractError>([] {
-              (void)descale_shape({0, 32}, DType::f32, 8, 8);
+              (void)descale_shape({-1, 32}, DType::f32, 8, 8);
             }).substr(0, 39),
             "descale_shape: no layout for blocks of ");
 }

@@ -191,7 +191,7 @@ class Models(unittest.TestCase):
             with self.assertRaises(octet.Error) as raised:
                 model.logits(ids)
             self.assertIn(sentence, str(raised.exception))
-        with self.assertRaisesRegex(octet.ConfigError, "neither it nor its folder"):
+        with self.assertRaisesRegex(octet.ConfigError, "there is no such folder"):
             octet.Model.open("nowhere")
 
 
