@@ -181,6 +181,15 @@ TEST(Report, APictureHasLossGradientNormAndHeadroomInLittleText) {
   EXPECT_FALSE(testing::has(report_svg(std::span(&bf16, 1)), "Headroom"));
 }
 
+TEST(Report, APictureOfAComparisonHasLossAndDifferenceWithTheTwinsBand) {
+  const auto runs = testing::sample_runs(1, small);
+  const Comparison comparison = compare_runs(runs, "bf16", 0.005);
+  const std::string svg = report_svg(runs, &comparison);
+  EXPECT_EQ(report::WellFormed::fault(svg), "");
+  for (const char* part : {">Loss<", ">Difference from bf16<", "class=\"shade\"", ">twin<"}) EXPECT_TRUE(testing::has(svg, part)) << part;
+  EXPECT_FALSE(testing::has(svg, "Headroom"));
+}
+
 TEST(Report, ShowsHostileTextsAsTexts) {
   const std::string evil = "</title><img src=x onerror=alert(1)>\"'&<script>\x1b[2J\xff";
   auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);

@@ -39,6 +39,8 @@ void write_configuration(Markup&, const Study&);
 /// The charts of these sections that are also in a picture: loss, with the steps of alerts marked where there is one run; gradient norm;
 /// and headroom of the first run with quantizers, in few columns.
 LineChart loss_chart(const Study&);
+/// In percent of the baseline's loss, with the twins' band; nothing without a comparison.
+std::optional<LineChart> difference_chart(const Study&);
 LineChart gradient_chart(const Study&);
 std::optional<HeatMap> headroom_map(const Study&);
 
