@@ -173,7 +173,7 @@ def check_text(page):
     page.show(EVIL, "Incidents")
     until(lambda: "<script>document.title=2</script>" in page.text("main"))
     assert "<b>kind</b>" in page.text("main")
-    for view in ("Compare", "Ranks", "Samples", "Overview", "FP8 tensors"):
+    for view in ("Compare", "Ranks", "Experts", "Samples", "Overview", "FP8 tensors"):
         page.show(EVIL, view)
     assert not page.all("main img, main script, main b, select img")
     page.driver.find_element(By.ID, "theme").click()

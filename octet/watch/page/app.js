@@ -6,6 +6,7 @@ import { Heat } from "./heat.js";
 import { Incidents } from "./incidents.js";
 import { Compare } from "./compare.js";
 import { Ranks } from "./ranks.js";
+import { Experts } from "./experts.js";
 import { Samples } from "./samples.js";
 
 const $ = (id) => document.getElementById(id);
@@ -16,7 +17,7 @@ const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_
 class App {
   constructor() {
     Object.assign(this, { runs: [], run: null, summary: null, series: null, incidents: null, wanted: null, lost: null, samples_told: 0, end: null, due: false });
-    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this), Samples: new Samples(this) };
+    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this), Experts: new Experts(this), Samples: new Samples(this) };
     $("views").append(...Object.keys(this.views).map((name) => el("button", { type: "button", onclick: () => this.show(name) }, name)));
     $("runs").addEventListener("change", (e) => ((this.lost = null), this.choose(Number(e.target.value))));
     $("theme").addEventListener("click", () => this.theme());
