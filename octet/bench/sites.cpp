@@ -19,10 +19,11 @@ Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelSha
   std::vector<scaling::Site> found;
   for (const scaling::PlanRow& row : plan) {
     const bool head = row.out == shape.padded_vocabulary() && row.in == shape.width;
-    if (row.out == 0 || (!head && !row.path.starts_with("layers.0."))) continue;
+    const bool expands = row.path.ends_with("attn.q_b") || row.path.ends_with("attn.kv_b");
+    if (row.out == 0 || expands || (!head && !row.path.starts_with("layers.0."))) continue;
     found.push_back({.path = row.path, .out = row.out, .in = row.in, .layer = head ? -1 : 0, .layers = int(shape.layers), .head = head});
   }
-  check(found.size() == 5, "bench: a block has 4 linear layers and the model a head, got {} in all", found.size());
+  check(found.size() == 5, "bench: a block without experts has 4 linear layers and the model a head, got {} in all", found.size());
   return {found[0], found[1], found[2], found[3], found[4]};
 }
 

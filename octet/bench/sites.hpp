@@ -8,7 +8,8 @@
 
 namespace octet::bench {
 
-/// The linear layers of a model that differ in shape: those of its first block, and its head.
+/// The linear layers of a model that differ in shape: those of its first block, and its head. Of latent attention, those that read the
+/// block's input and make its output.
 struct Sites {
   scaling::Site qkv, attention_out, mlp_in, mlp_out, head;
 

@@ -10,7 +10,7 @@ constexpr double two_pi = 6.283185307179586476925;
 
 double frequency_of(std::int64_t head_dim, std::int64_t i, double theta) { return std::pow(theta, -2.0 * double(i) / double(head_dim)); }
 
-double share_of_llama3(double frequency, const RopeScaling& s) {
+double share_by_turns(double frequency, const RopeScaling& s) {
   const double turns = s.original_max_position * frequency / two_pi;  // L / w
   if (turns > s.high_freq_factor) return 1;
   if (turns < s.low_freq_factor) return 0;
@@ -36,7 +36,7 @@ double mscale_of(double factor, double x) { return factor <= 1 ? 1 : 0.1 * x * s
 double scaled_frequency(std::int64_t head_dim, std::int64_t i, double theta, const RopeScaling& s) {
   const double frequency = frequency_of(head_dim, i, theta);
   double share = 0;
-  if (s.kind == RopeScaling::Kind::llama3) share = share_of_llama3(frequency, s);
+  if (s.kind == RopeScaling::Kind::by_turns) share = share_by_turns(frequency, s);
   if (s.kind == RopeScaling::Kind::yarn) share = share_of_yarn(head_dim, i, theta, s);
   if (share == 1) return frequency;
   if (share == 0) return frequency / s.factor;

@@ -10,15 +10,15 @@ namespace octet::ops {
 /// w times within L. The new angle is, with a share s of f itself,
 ///
 ///   (1 - s) f / factor + s f        linear: s = 0
-///   llama3   s = (L / w - low_freq_factor) / (high_freq_factor - low_freq_factor), between 0 and 1
-///   yarn     s = 1 - (i - a) / (b - a), between 0 and 1; a and b: the pairs that turn high_freq_factor and low_freq_factor times,
-///            d log(L / (2 pi turns)) / (2 log theta), within [0, d - 1], and with `truncate` rounded outwards
+///   by_turns   s = (L / w - low_freq_factor) / (high_freq_factor - low_freq_factor), between 0 and 1
+///   yarn       s = 1 - (i - a) / (b - a), between 0 and 1; a and b: the pairs that turn high_freq_factor and low_freq_factor times,
+///              d log(L / (2 pi turns)) / (2 log theta), within [0, d - 1], and with `truncate` rounded outwards
 ///
 /// Yarn also scales cosines and sines by rope_amplitude(), and latent attention its scores by rope_score_factor(). Sources: Llama 3.1's
 /// reference code; Chen et al. 2023, "Extending Context Window via Positional Interpolation"; Peng et al. 2023, "YaRN", eq. 17 to 22;
 /// DeepSeek-V2's and -V3's reference code.
 struct RopeScaling {
-  enum class Kind : std::uint8_t { llama3, linear, yarn } kind = Kind::llama3;
+  enum class Kind : std::uint8_t { by_turns, linear, yarn } kind = Kind::by_turns;
   double factor = 8, low_freq_factor = 1, high_freq_factor = 4;  // yarn's beta_slow and beta_fast
   double original_max_position = 8192;
   // Of yarn; 0: not given.
