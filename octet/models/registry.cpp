@@ -128,7 +128,7 @@ void require_experts(const ModelShape& s) {
         e.kept_groups, e.groups, e.chosen, e.number));
 }
 
-// What latent_heads and the projections need.
+// The shapes of ops::LatentHeads and of the projections.
 void require_latent(const ModelShape& s) {
   const LatentShape& l = s.latent;
   const bool latent = model_family(s.family).latent;

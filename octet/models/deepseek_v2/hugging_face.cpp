@@ -19,14 +19,14 @@ void read_latent(const json::Fields& config, ModelShape& s) {
   LatentShape& l = s.latent;
   l.rank = config.integer("kv_lora_rank", 1, Limits::width);
   l.query_rank = config.integer_or("q_lora_rank", 0, 1, Limits::width);
-  l.turned = config.integer("qk_rope_head_dim", 2, Limits::head_dim);
-  l.value_width = config.integer("v_head_dim", 2, Limits::head_dim);
-  for (const auto& [key, columns] : {std::pair("qk_rope_head_dim", l.turned), {"v_head_dim", l.value_width}})
-    if (columns % 2 != 0) config.refuse(key, "even");
+  l.turned = config.integer("qk_rope_head_dim", 2), l.value_width = config.integer("v_head_dim", 2);
 }
 
+// Parts of heads are pairs of columns.
 std::int64_t columns_of_head(const json::Fields& config) {
-  return config.integer("qk_nope_head_dim", 2, Limits::head_dim / 2) + config.integer("qk_rope_head_dim", 2, Limits::head_dim / 2);
+  for (const char* key : {"qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
+    if (config.integer(key, 2, Limits::head_dim / 2) % 2 != 0) config.refuse(key, "even");
+  return config.integer("qk_nope_head_dim", 2) + config.integer("qk_rope_head_dim", 2);
 }
 
 void read_experts(const json::Fields& config, ModelShape& s) {

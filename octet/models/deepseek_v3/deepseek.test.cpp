@@ -121,7 +121,8 @@ std::string listed(const std::string& folder) {
   std::string out;
   for (const auto name : files.names()) {
     out += name;
-    for (const std::int64_t d : files.find(name)->shape) out += " " + std::to_string(d);
+    const io::TensorView tensor = files.tensor(name);
+    for (const std::int64_t d : tensor.shape) out += " " + std::to_string(d);
     out += "\n";
   }
   return out;
