@@ -6,8 +6,8 @@
 
 namespace octet::ops {
 
-/// One token of the op: pointers to its rows. A unit is two columns: of a pair that is turned, or two neighbours that are copied. The types
-/// are those of values; the inputs' one is const.
+/// One token of the op: pointers to its rows. A unit of a GPU's thread is two columns: of a pair that is turned, or two neighbours that are
+/// copied. The types are those of values; the inputs' one is const.
 template <class Part, class Fused>
 struct LatentRow {
   Part *q, *kv, *k;
@@ -23,28 +23,47 @@ struct LatentRow {
   OCTET_HD unsigned forward_units() const { return 2 * of_queries() + heads * values / 2; }
   OCTET_HD unsigned backward_units() const { return of_queries() + of_expanded() + turned / 2; }
 
-  OCTET_HD void forward(unsigned u) const {
-    const unsigned per_head = width() / 2;
-    if (u < of_queries()) {
-      const unsigned head = u / per_head, at = head * width();
-      part_of_head<false>(u % per_head, q + at, q + at + plain, qkv + at);
-    } else if (u < 2 * of_queries()) {
-      const unsigned head = u / per_head - heads;
-      part_of_head<false>(u % per_head, kv + head * (plain + values), k, qkv + (heads + head) * width());
-    } else {
-      const unsigned i = u - 2 * of_queries(), head = i / (values / 2), at = i % (values / 2) * 2;
-      copy_two(kv + head * (plain + values) + plain + at, qkv + 2 * heads * width() + head * values + at);
+  /// The parts of head h: in the inputs, or in forward's output. Its last `turned` columns begin at plain.
+  OCTET_HD Part* query(unsigned h) const { return q + h * width(); }
+  OCTET_HD Part* expanded(unsigned h) const { return kv + h * (plain + values); }
+  OCTET_HD Fused* fused_query(unsigned h) const { return qkv + h * width(); }
+  OCTET_HD Fused* fused_key(unsigned h) const { return qkv + (heads + h) * width(); }
+  OCTET_HD Fused* fused_value(unsigned h) const { return qkv + 2 * heads * width() + h * values; }
+
+  /// y = pair i of x, turned.
+  template <bool opposite, class X, class Y>
+  OCTET_HD void turn(unsigned i, const X* x, Y* y) const {
+    const RopePair p = rope_pair(pairs, turned / 2, i);
+    const Turned<float> t = turned_pair<opposite>(number(x[p.first]), number(x[p.second]), cos[p.angle], sin[p.angle]);
+    put(y + p.first, t.first), put(y + p.second, t.second);
+  }
+  /// Pair i of the shared keys' gradient.
+  OCTET_HD void shared_keys(unsigned i) const {
+    const RopePair p = rope_pair(pairs, turned / 2, i);
+    float first = 0, second = 0;
+    for (unsigned h = 0; h < heads; ++h) {
+      const Fused* const key = fused_key(h) + plain;
+      first += number(key[p.first]), second += number(key[p.second]);
     }
+    const Turned<float> t = turned_pair<true>(first, second, cos[p.angle], sin[p.angle]);
+    put(k + p.first, t.first), put(k + p.second, t.second);
+  }
+
+  OCTET_HD void forward(unsigned u) const {
+    const unsigned per_head = width() / 2, head = u / per_head;
+    if (head < heads) return part_of_head<false>(u % per_head, query(head), query(head) + plain, fused_query(head));
+    if (head < 2 * heads) return part_of_head<false>(u % per_head, expanded(head - heads), k, fused_key(head - heads));
+    const unsigned i = u - 2 * of_queries(), h = i / (values / 2), at = i % (values / 2) * 2;
+    copy_two(expanded(h) + plain + at, fused_value(h) + at);
   }
 
   OCTET_HD void backward(unsigned u) const {
     if (u < of_queries()) {
-      const unsigned per_head = width() / 2, at = u / per_head * width();
-      part_of_head<true>(u % per_head, qkv + at, qkv + at + plain, q + at);
+      const unsigned per_head = width() / 2, h = u / per_head;
+      part_of_head<true>(u % per_head, fused_query(h), fused_query(h) + plain, query(h));
     } else if (u < of_queries() + of_expanded()) {
-      const unsigned columns = plain + values, i = (u - of_queries()) * 2, head = i / columns, at = i % columns;
-      const Fused* const from = at < plain ? qkv + (heads + head) * width() + at : qkv + 2 * heads * width() + head * values + at - plain;
-      copy_two(from, kv + i);
+      const unsigned columns = plain + values, i = (u - of_queries()) * 2, h = i / columns, at = i % columns;
+      copy_two(at < plain ? fused_key(h) + at : fused_value(h) + at - plain, kv + i);
     } else {
       shared_keys(u - of_queries() - of_expanded());
     }
@@ -54,21 +73,8 @@ struct LatentRow {
   // Two columns of a head: copied, or a pair of `last` that is turned into the columns behind them.
   template <bool opposite, class X, class Y>
   OCTET_HD void part_of_head(unsigned i, const X* first, const X* last, Y* y) const {
-    if (2 * i < plain) return copy_two(first + 2 * i, y + 2 * i);
-    const RopePair p = rope_pair(pairs, turned / 2, i - plain / 2);
-    const Turned<float> t = turned_pair<opposite>(number(last[p.first]), number(last[p.second]), cos[p.angle], sin[p.angle]);
-    put(y + plain + p.first, t.first), put(y + plain + p.second, t.second);
-  }
-
-  OCTET_HD void shared_keys(unsigned i) const {
-    const RopePair p = rope_pair(pairs, turned / 2, i);
-    float first = 0, second = 0;
-    for (unsigned h = 0; h < heads; ++h) {
-      const Fused* const key = qkv + (heads + h) * width() + plain;
-      first += number(key[p.first]), second += number(key[p.second]);
-    }
-    const Turned<float> t = turned_pair<true>(first, second, cos[p.angle], sin[p.angle]);
-    put(k + p.first, t.first), put(k + p.second, t.second);
+    if (2 * i < plain) copy_two(first + 2 * i, y + 2 * i);
+    else turn<opposite>(i - plain / 2, last, y + plain);
   }
 
   template <class X, class Y>
