@@ -209,7 +209,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
     if (state != telemetry::RunState::finished || options_.save_finished) saving_.last();
   }
   if (options_.save_weights && config_.train.save_weights)
-    save_weights(engine(), run_.folder() + "/weights", models::weights_dtype(companions_), companions_);
+    save_weights(engine(), run_.folder() + "/weights", models::weights_dtype(companions_), stored_companions(companions_, run_.folder()));
   return state;
 }
 

@@ -27,19 +27,24 @@ std::string nonfinite_tensor(const io::TensorFolder& files) {
 
 }  // namespace
 
+nn::RouterBiases biases_of(Engine& e) { return {e.stream, e.model->routers(), e.model->shape().layers_with_experts()}; }
+
 void load_weights(Engine& e, const std::string& folder) {
   models::read_hugging_face_shape(folder);  // errors of config.json come first
   load_weights(e, io::TensorFolder::open(folder));
 }
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
+  bool finite = true;
   parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
     nn::UnreadMasters none;  // the files have all of them
     nn::HostParameters host(e.stream, e.parameters, none, e.partition(), false);
-    models::load_hugging_face(files, e.model->shape(), e.stage_parameters.completed(host.list()));
-    host.commit();
+    nn::RouterBiases biases = biases_of(e);
+    models::load_hugging_face(files, e.model->shape(), biases.behind(e.stage_parameters.completed(host.list())));
+    host.commit(), biases.commit();
+    finite = biases.nonfinite().empty();
   });  // from here on, parameters are the device's again
-  if (nonfinite_parameter(e).empty()) return;
+  if (nonfinite_parameter(e).empty() && finite) return;
   throw DataError(
       format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
              "export them again",
@@ -49,7 +54,7 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
 void load_scales(Engine& e, const io::TensorFolder& files) {
   using scaling::Operand;
   std::vector<scaling::QuantizerState> states;
-  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), e.parameters.list())) {
+  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), biases_of(e).behind(e.parameters.list()))) {
     const std::string layer = s.parameter.substr(0, s.parameter.rfind('.'));
     for (const auto& [operand, descale] : {std::pair(Operand::activation, s.input), {Operand::weight, s.weight}})
       states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scale = 1 / descale, .descale = descale});
@@ -60,8 +65,8 @@ void load_scales(Engine& e, const io::TensorFolder& files) {
 
 void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
   EngineConfig bare{.shape = config.shape, .model = config.model, .precision = config.precision, .sequence = config.sequence};
-  const Engine engine(bare, Device::null, {});
-  models::require_weights(files, config.shape, engine.parameters.list());
+  Engine engine(bare, Device::null, {});
+  models::require_weights(files, config.shape, biases_of(engine).behind(engine.parameters.list()));
 }
 
 data::Checksum checksum_of_weights(Engine& e) {
@@ -121,7 +126,8 @@ void save_whole(Engine& e, const Save& save) {
 }  // namespace
 
 void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
-  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), list, form, companions); });
+  const nn::RouterBiases biases = biases_of(e);
+  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), biases.behind(list), form, companions); });
 }
 
 void save_gguf(Engine& e, const std::string& path, io::GgufType type, const models::Companions& companions) {

@@ -6,9 +6,9 @@
 
 namespace octet::train {
 
-/// Fills an engine's parameters, on any device, from the weights in a checkpoint's folder; nothing else of the state is read. The
-/// checkpoint's bytes were verified before (CheckpointStore::verify). Throws DataError naming a tensor that is missing or of another type
-/// or shape.
+/// Fills an engine's parameters and the biases of its routers, on any device, from a checkpoint's folder; nothing else of the state is
+/// read. The checkpoint's bytes were verified before (CheckpointStore::verify). Throws DataError naming a tensor that is missing or of
+/// another type or shape.
 void load_checkpoint_weights(Engine&, const std::string& checkpoint);
 /// The same of the state of quantizers: maxima and scales of the last step. The engine's precision is that of the checkpoint's run.
 void load_checkpoint_scales(Engine&, const std::string& checkpoint);
