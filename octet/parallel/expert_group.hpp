@@ -14,7 +14,7 @@ namespace octet::parallel {
 ///   forward    8 J v bytes of choices, x to the experts, sums back
 ///   backward   x again, dy to the experts, 4 J v bytes of the weights' gradients, sums back
 ///
-/// and twice as much forward where backward computes a block again. Rows are as many as tokens have chosen: the host reads their numbers,
+/// and choices and x once more where backward computes a block again. Rows are as many as tokens have chosen: the host reads their numbers,
 /// of which each exchange of choices sends one per rank. Memory is that of the worst choice: all tokens of all ranks come here.
 ///
 /// Sums travel in the type of activations. x and dy do, too, or as E4M3 codes with a power-of-two scale per 128 values.

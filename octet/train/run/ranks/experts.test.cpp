@@ -63,7 +63,7 @@ std::vector<std::vector<float>> choices_of(const EngineConfig& config, int ranks
   return out;
 }
 
-// Where each choice of a token is on another rank, rows follow from the numbers of choices.
+// Where each choice of a token is on a rank of its own, rows follow from the numbers of choices.
 TEST(ExpertRanks, SendTheBytesOfTheFormula) {
   struct Case {
     const char* recipe;
@@ -85,16 +85,20 @@ TEST(ExpertRanks, SendTheBytesOfTheFormula) {
     const auto choices = choices_of(config, c.ranks);
     const auto sent = sent_on(config, {.data = c.ranks, .expert = c.ranks});
     const double J = double(std::min(c.chosen, c.experts / c.ranks)), again = *c.recomputed != 0 ? 1 : 0;
+    // Rows that go from one rank to another.
+    const auto rows = [&](int from, int to) {
+      const std::vector<float>& of = choices[std::size_t(from)];
+      const std::int64_t each = c.experts / c.ranks, first = to * each;
+      return from == to ? 0.0 : double(std::accumulate(of.begin() + first, of.begin() + first + each, 0.0f));
+    };
     for (int r = 0; r < c.ranks; ++r) {
-      double rows = 0;
-      const auto& of = choices[std::size_t(r)];
-      for (std::size_t i = 0; i < of.size(); ++i)
-        if (std::int64_t(i) % c.experts / (c.experts / c.ranks) != r) rows += double(of[i]);
-      const double forward = width * (c.row + c.value) + 8 * J, backward = width * (2 * c.row + c.value) + 4 * J;
-      const double numbers = 4 * (c.ranks - 1) * (1 + again);  // of rows
-      // A block whose last product nothing reads is not combined again.
-      const double recomputed = again * (width * c.row + 8 * J);
-      EXPECT_EQ(double(sent[std::size_t(r)]), rows * (forward + backward + recomputed) + numbers) << c.recipe << ", rank " << r;
+      double v = 0, u = 0;
+      for (int other = 0; other < c.ranks; ++other) v += rows(r, other), u += rows(other, r);
+      const double forward = v * (width * c.row + 8 * J) + u * width * c.value,
+                   backward = v * 2 * width * c.row + u * (width * c.value + 4 * J);
+      // Nothing reads the sums of a block that is computed again.
+      const double recomputed = again * v * (width * c.row + 8 * J), numbers = 4 * (c.ranks - 1) * (1 + again);
+      EXPECT_EQ(double(sent[std::size_t(r)]), forward + backward + recomputed + numbers) << c.recipe << ", rank " << r;
     }
   }
 }
@@ -124,13 +128,14 @@ MeshSteps steps_of(const EngineConfig& config, const Mesh& mesh, int steps = 2) 
 
 constexpr Mesh two{.data = 2, .expert = 2};
 
-TEST(ExpertRanks, CodesThatALayerReadsTravelWithoutAnotherError) {
+// Rows that are encoded again have the same codes. Their columns, which the products of weights' gradients read, are rounded a second time.
+TEST(ExpertRanks, CodesThatALayerReadsTravelWithoutAnotherErrorOfRows) {
   EngineConfig config = config_of("block128");
   const MeshSteps codes = steps_of(config, two);
   config.comm.experts = parallel::ExpertWire::activations;
   const MeshSteps values = steps_of(config, two);
-  EXPECT_EQ(codes.gradients, values.gradients);
-  EXPECT_EQ(codes.losses, values.losses);
+  EXPECT_EQ(codes.losses[0], values.losses[0]);
+  EXPECT_LT(distance(values.gradients, codes.gradients), 0.02);
   config = config_of("bf16"), config.comm.experts = parallel::ExpertWire::e4m3;
   const MeshSteps one = steps_of(config, {}), coded = steps_of(config, two);
   const double error = distance(one.gradients, coded.gradients);
