@@ -182,8 +182,6 @@ Rules of_experts() {
        [](const Layout& l, const Subject&) {
          return format("ranks.tensor = {}: this version does not divide layers with experts; set ranks.tensor = 1", l.tensor);
        }},
-      whole_matrices(
-          experts, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.expert = 1"),
       wide_sums(experts),
       no_average(experts),
       {here, experts, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
