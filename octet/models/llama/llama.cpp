@@ -72,7 +72,7 @@ void require_whole_heads(const ModelShape& s) {
 
 namespace {
 
-nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double out_deviation) {
+nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double out_deviation, nn::ExpertExchange& exchange) {
   const ExpertsShape& e = s.experts;
   return {.width = s.width,
           .hidden = e.width,
@@ -81,7 +81,8 @@ nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double o
           .layer = e.layers_before(layer),
           .routing = e.routing(),
           .limit = float(e.limit),
-          .out_deviation = out_deviation};
+          .out_deviation = out_deviation,
+          .exchange = &exchange};
 }
 
 nn::LatentConfig latent_of(const ModelShape& s) {
@@ -114,7 +115,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                                      .norm_eps = s.norm_eps};
   const auto block_of = [&](std::int64_t layer) {
     nn::GatedBlock::Config config = block;
-    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out);
+    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out, *options.experts);
     return config;
   };
   return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block_of, 0, options, precision);

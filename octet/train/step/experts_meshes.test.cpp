@@ -43,6 +43,16 @@ TEST(ExpertsOnMeshes, HaveTheGradientsLossesAndBiasesOfOneRank) {
   expect_near(config, {.data = 2, .pipeline = 2, .zero = 1}, one, 1e-5);
 }
 
+// Rows travel to the ranks that have their experts.
+TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheGradientsLossesAndBiasesOfOneRank) {
+  const EngineConfig config = config_of("fp32");
+  const MeshSteps one = steps_on(config, {});
+  for (std::int64_t zero = 0; zero <= 3; ++zero) expect_near(config, {.data = 2, .zero = zero, .expert = 2}, one, 1e-5);
+  for (std::int64_t zero = 0; zero <= 3; ++zero) expect_near(config, {.data = 4, .zero = zero, .expert = 2}, one, 1e-5);
+  expect_near(config, {.data = 4, .zero = 1, .expert = 4}, one, 1e-5);
+  expect_near(config, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, one, 1e-5);
+}
+
 // Weights' products are deferred, with the rows that they read.
 TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
   for (const char* recipe : {"bf16", "current", "block128"})

@@ -43,7 +43,7 @@ constexpr std::int64_t no_token = -1;
 std::int64_t next_token(Engine& e, std::span<const std::int32_t> window, const Sampling& sampling, std::uint64_t draw) {
   const bool draws = e.ranks().rank() == 0;
   std::int64_t next = no_token;
-  if (draws || e.parameters.share().divides(nn::Divided::weights)) {
+  if (draws || e.sharding.data_ranks_meet()) {
     const std::vector<float> logits = next_logits(e, window);
     if (draws && std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) next = sample(logits, sampling, draw);
   }

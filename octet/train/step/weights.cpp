@@ -38,7 +38,7 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
   bool finite = true;
   parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
     nn::UnreadMasters none;  // the files have all of them
-    nn::HostParameters host(e.stream, e.parameters, none, e.partition(), false);
+    nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
     nn::RouterBiases biases = biases_of(e);
     models::load_hugging_face(files, e.model->shape(), biases.behind(e.stage_parameters.completed(host.list())));
     host.commit(), biases.commit();
@@ -116,7 +116,7 @@ namespace {
 // save(parameters) by the first rank, with those of all ranks.
 template <class Save>
 void save_whole(Engine& e, const Save& save) {
-  const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.partition());
+  const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.axes.parts());
   const WholeModel whole(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
     if (e.all_ranks().rank() == 0) save(whole.list());
