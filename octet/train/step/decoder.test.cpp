@@ -159,5 +159,35 @@ TEST(Decoder, GreedyTextIsThatOfWholeForwardsInEveryPrecisionWithoutAScalePerTen
     }
 }
 
+TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {
+  const auto e = engine_of(config_of("llama", "bf16"));
+  const Decoder::Config small{.texts = 3, .longest = 64}, large{.texts = std::int64_t(1) << 40, .longest = 64};
+  EXPECT_EQ(Decoder::key_bytes(*e, small), 3 * 64 * 2 * (2 * 2 * 16 * 2)) << "2 blocks; keys and values of 2 heads of 16 BF16 values";
+  EXPECT_EQ(Decoder::key_bytes(*e, {.texts = 1, .longest = 1, .codes = DType::e4m3}), 2 * 2 * 2 * (16 + 4));
+  try {
+    Decoder::make(*e, large);
+    FAIL();
+  } catch (const ConfigError& error) {
+    const std::string bytes = std::to_string(Decoder::key_bytes(*e, large));
+    EXPECT_NE(std::string(error.what()).find(bytes + " bytes (256 per token)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("e4m3"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Decoder, ATextBeyondTheContextIsReadFromItsLastHalf) {
+  const auto e = engine_of(config_of("gpt2"));
+  const auto decoder = Decoder::make(*e, {.longest = 8});
+  Ids text = random_ids(8, 5);
+  std::size_t begin = 0;
+  for (int step = 0; step < 11; ++step) {
+    if (text.size() - begin > 8) begin = text.size() - 4;
+    const std::span<const std::int32_t> read(text);
+    const std::vector<float> wanted = whole_logits(*e, Ids(text.begin() + std::ptrdiff_t(begin), text.end()));
+    EXPECT_LE(distance(decoder->logits(std::span(&read, 1)).front(), wanted), 1e-4) << step;
+    text.push_back(std::int32_t(step));
+  }
+  EXPECT_EQ(begin, 15u) << "twice";
+}
+
 }  // namespace
 }  // namespace octet::train
