@@ -54,6 +54,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
     write_resources(m, study);
     write_ranks(m, study);
     write_health(m, study);
+    write_experts(m, study);
     write_incidents(m, study);
     write_alerts(m, study);
     write_recoveries(m, study);

@@ -23,6 +23,8 @@ void write_ranks(Markup&, const Study&);
 void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
+/// Of runs with experts: entropy of loads by layer and step, and the last loads by layer and expert.
+void write_experts(Markup&, const Study&);
 /// Incidents and alerts link to their pages of Study::watch_address.
 void write_incidents(Markup&, const Study&);
 /// One row per alert: step, severity, rule, tensor, observation, remedy.
