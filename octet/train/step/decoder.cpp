@@ -34,8 +34,9 @@ Tensor logits_tensor(Engine& e, std::int64_t rows, Region region) {
 
 // Without the padding of the vocabulary.
 Rows row_of(Engine& e, const Tensor& logits, std::int64_t row) {
-  Rows out(std::size_t(e.model->shape().vocabulary));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(logits, row * logits.shape[1] + std::int64_t(i));
+  Rows out(std::size_t(logits.shape[1]));
+  get_values(e.stream, logits.rows(row, 1), out.data());
+  out.resize(std::size_t(e.model->shape().vocabulary));
   return out;
 }
 
@@ -117,7 +118,7 @@ class StoringDecoder final : public Decoder {
     e_.pipeline.logits({.tokens = s.tokens, .sequence = sequence, .cache = &keys_}, {}, last, s.logits);
   }
 
-  // Several tokens of one text.
+  // Several tokens of one text: the logits after the last one are the first that are made.
   Rows read(std::size_t i, Text added) {
     Stored& stored = texts_[i];
     std::vector<Token> tokens;
@@ -128,7 +129,7 @@ class StoringDecoder final : public Decoder {
     upload_tokens(s, tokens);
     run(s, n, last, stored.ids.empty());
     stored.ids.insert(stored.ids.end(), added.begin(), added.end());
-    return row_of(e_, HostCopy(e_.stream, s.logits).tensor(), 0);
+    return row_of(e_, s.logits, 0);
   }
 
   // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
@@ -141,11 +142,10 @@ class StoringDecoder final : public Decoder {
     upload_tokens(s, tokens);
     if (e_.optimizer) run(s, 1, 1, false);
     else recordings_.run(e_.stream, {n}, [&] { run(s, 1, 1, false); });
-    const HostCopy shown(e_.stream, s.logits);
     for (std::size_t k = 0; k < tokens.size(); ++k) {
       const std::size_t i = std::size_t(tokens[k].sequence);
       texts_[i].ids.push_back(tokens[k].id);
-      out[i] = row_of(e_, shown.tensor(), std::int64_t(k));
+      out[i] = row_of(e_, s.logits, std::int64_t(k));
     }
   }
 
@@ -180,7 +180,7 @@ class RepeatingDecoder final : public Decoder {
     const Tensor tokens = e_.stream.empty({n}, DType::i32), logits = logits_tensor(e_, last, Lifetime::scratch);
     upload(e_.stream, ids.data(), tokens);
     e_.pipeline.logits({.tokens = tokens, .sequence = n}, {}, last, logits);
-    return row_of(e_, HostCopy(e_.stream, logits).tensor(), 0);
+    return row_of(e_, logits, 0);
   }
 
   Engine& e_;
