@@ -1,6 +1,7 @@
 #include "octet/nn/parameters.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "octet/nn/weight.hpp"
 #include "octet/numerics/philox.hpp"
@@ -54,6 +55,15 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 }
 
 }  // namespace
+
+void Parameters::Collect::parameter(Parameter& p) {
+  if (!adapters) list.push_back(&p), places.push_back({now});
+}
+
+void Parameters::Collect::adapter(Parameter& p) {
+  if (!std::exchange(adapters, true)) list.clear(), places.clear();
+  list.push_back(&p), places.push_back({now});
+}
 
 // Of a block's matrix with one use, whose codes can be made of slices.
 void Parameters::Collect::weight(Weight& w) {

@@ -130,7 +130,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
-  engine.parameters.initialize(engine.stream, 0);
+  engine.initialize(0);
   StepRunner runner(engine);
   if (engine.optimizer) {
     const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
@@ -141,7 +141,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  out.parameters = engine.stage_parameters.count() - config.shape.padding();
+  out.parameters = engine.stage_parameters.count() + engine.frozen.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
