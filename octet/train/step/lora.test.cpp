@@ -6,7 +6,9 @@
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/golden.testing.hpp"
+#include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/step/weights.hpp"
+#include "tests/testing/testing.hpp"
 
 // Adapters against PEFT: tests/golden/lora.txt, which tests/peers/lora.py made. They come in and go out as PEFT folders, so names and
 // layouts are held to PEFT's meaning as well.
@@ -119,6 +121,120 @@ TEST_P(EveryBase, TrainsTwentyStepsAsPeftDoesInDoublePrecision) {
                 machine::machine_target(Device::cpu));
   load_weights(merged, io::TensorFolder::open(scratch.at("model")), models::read_peft_folder(scratch.at("trained"), e->model->shape()));
   expect_logits(merged, lora.trained, batches[0], share);
+}
+
+EngineConfig small_lora(const std::string& recipe, const nn::Recompute& recompute = {}) {
+  EngineConfig c = small_engine("llama", recipe, recompute);
+  c.adapters = {.rank = 4, .alpha = 6};
+  return c;
+}
+
+// Bytes of weights, gradients and states per parameter of a block's matrices, without those of adapters: FP32 master, gradient and moments,
+// and BF16 or FP32 operands.
+double bytes_per_frozen(const std::string& recipe, scaling::WeightCodes codes) {
+  struct Bytes {
+    double all = 0, frozen = 0, adapters = 0;
+  };
+  const auto planned = [&](std::int64_t layers) {
+    EngineConfig c = small_lora(recipe);
+    c.shape.layers = layers, c.shape.width = 512, c.shape.hidden = 1536, c.shape.head_dim = 128, c.precision.weights = codes;
+    const DryRun dry = dry_run(c, {.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132}, 1, 1);
+    Bytes out;
+    for (const Category k : {Category::weights, Category::weight_operands, Category::gradients, Category::optimizer})
+      out.all += double(dry.memory.by_category[std::size_t(k)]);
+    for (const models::AdaptedWeight& w : models::adapted_weights(c.shape, c.adapters))
+      out.adapters += double(4 * (std::int64_t(w.modules.size()) * w.in + w.rows())), out.frozen += double(w.out * w.in);
+    return out;
+  };
+  const Bytes few = planned(2), many = planned(10);
+  const double per_adapter = recipe == "fp32" ? 16 : 18, norms = 8 * 2 * 512 * 4;
+  return (many.all - few.all - norms - per_adapter * (many.adapters - few.adapters)) / (many.frozen - few.frozen);
+}
+
+TEST(Lora, FrozenMatricesHaveOneByteOrTwoByTheirRecipe) {
+  using enum scaling::WeightCodes;
+  for (const auto& [recipe, codes, bytes] :
+       {std::tuple("fp32", cached, 4.0), std::tuple("bf16", cached, 2.0), std::tuple("current", cached, 2.0),
+        std::tuple("current", on_demand, 1.0), std::tuple("delayed", on_demand, 1.0), std::tuple("block128", cached, 2.0),
+        std::tuple("block128", on_demand, 1.0), std::tuple("rowwise", cached, 2.0), std::tuple("rowwise", on_demand, 2.0)}) {
+    EXPECT_GE(bytes_per_frozen(recipe, codes), bytes) << recipe;
+    EXPECT_LE(bytes_per_frozen(recipe, codes), 1.02 * bytes) << recipe << ", with scales";
+  }
+  EXPECT_LE(bytes_per_frozen("mxfp8", cached), 2 * (1 + 1.0 / 16)) << "a byte per 32 values in both orientations, with padding";
+}
+
+TEST(Lora, RecomputationChangesNoBit) {
+  for (const char* recipe : {"bf16", "current", "rowwise"}) {
+    std::vector<float> wanted;
+    for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp", "attention"}, {"block"}}) {
+      Engine e(small_lora(recipe, nn::Recompute::named(parts)), Device::cpu, machine::machine_target(Device::cpu));
+      train_steps(e, 2, 2);
+      const std::vector<float> values = nn::flat_values(e.stream, e.parameters.values());
+      if (wanted.empty()) wanted = values;
+      EXPECT_EQ(values, wanted) << recipe << ::testing::PrintToString(parts);
+    }
+  }
+}
+
+// Gradients of adapters in FP32, summed over ranks in another order.
+TEST(Lora, RanksTrainTheAdaptersOfOneRankAtEveryStageThatThereIs) {
+  const auto batches_of = [](int step, std::int64_t group, std::int64_t groups) {
+    std::vector<data::Batch> out;
+    for (std::int64_t i = group; i < 4; i += groups) out.push_back(random_batch(1, 32, 61, 10 * std::uint64_t(step) + std::uint64_t(i)));
+    return out;
+  };
+  for (const char* recipe : {"fp32", "current"}) {
+    const EngineConfig config = small_lora(recipe);
+    const auto steps = [&](const Mesh& mesh) {
+      return steps_on_mesh(config, mesh, 3, 1e-2, [&](int step, std::int64_t group) { return batches_of(step, group, mesh.data); });
+    };
+    const MeshSteps one = steps({});
+    for (const Mesh& mesh : {Mesh{.data = 2}, Mesh{.data = 2, .zero = 1}, Mesh{.data = 4, .zero = 2}, Mesh{.context = 2}}) {
+      const MeshSteps many = steps(mesh);
+      const double share = recipe == std::string("fp32") ? 1e-5 : 0.1;  // codes of one rank's rows follow other maxima
+      EXPECT_LT(distance(one.gradients, many.gradients), share) << recipe << " " << mesh.text();
+      for (std::size_t s = 0; s < one.losses.size(); ++s)
+        EXPECT_NEAR(many.losses[s], one.losses[s], 0.1 * share * one.losses[s]) << recipe << " " << mesh.text() << " step " << s;
+    }
+  }
+}
+
+TEST(Lora, LayoutsThatDivideAdaptersAreRefusedByTheirKey) {
+  const auto refusal = [](const Mesh& mesh) {
+    EngineConfig config = small_lora("bf16");
+    config.shape.layers = 4;
+    mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
+    return octet::testing::error_of<ConfigError>([&] { dry_run(config, {}, 1, 1); });
+  };
+  EXPECT_EQ(refusal({.tensor = 2}),
+            "ranks.tensor = 2: lora.rank: adapters of layers that ranks divide are not trained by this version; set ranks.tensor = 1, or "
+            "lora.rank = 0");
+  EXPECT_EQ(refusal({.pipeline = 2}),
+            "ranks.pipeline = 2: lora.rank: adapters of stages are not trained by this version; set ranks.pipeline = 1, or lora.rank = 0");
+  EXPECT_EQ(refusal({.data = 2, .zero = 3}),
+            "ranks.zero = 3: lora.rank: stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2");
+}
+
+TEST(Lora, TargetsAndRanksThatAModelDoesNotHaveAreRefused) {
+  const auto refusal = [](const std::string& family, std::int64_t rank, std::vector<std::string> targets) {
+    models::ModelShape shape = small_shape(family);
+    if (family == "qwen3_moe") shape.experts = {.number = 4, .chosen = 2, .width = 32};
+    return octet::testing::error_of<ConfigError>([&] { models::adapted_weights(shape, {.rank = rank, .targets = std::move(targets)}); });
+  };
+  EXPECT_EQ(
+      refusal("llama", 8, {"q_proj", "query"}),
+      "lora.targets: \"query\" matches no linear module of the model; there are down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, "
+      "v_proj and all-linear");
+  EXPECT_EQ(refusal("llama", 33, {"k_proj"}),
+            "lora.rank = 33: model.layers.0.self_attn.k_proj is a matrix of 32 x 64, whose rank is at most 32; lower it");
+  EXPECT_EQ(refusal("llama", 8, {}), "lora.targets is empty; name modules such as \"q_proj\", or \"all-linear\"");
+  EXPECT_EQ(
+      refusal("llama", 8, {"lm_head"}),
+      "lora.targets: \"lm_head\" names the projection to the vocabulary, for which this version has no adapters; name other modules, or "
+      "\"all-linear\"");
+  EXPECT_EQ(refusal("qwen3_moe", 8, {"q_proj", "up_proj"}),
+            "lora.targets: \"up_proj\" names matrices of experts, for which this version has no adapters; name other modules, or "
+            "\"all-linear\"");
 }
 
 }  // namespace
