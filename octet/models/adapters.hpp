@@ -12,7 +12,7 @@ namespace octet::models {
 /// Adapters of low rank that train over a model's own weights, which then do not: nn::LowRankAdapter. The default form has none.
 struct AdapterConfig {
   std::int64_t rank = 0;  // 0: no adapters
-  double alpha = 16;      // what an adapter adds is multiplied by alpha / rank
+  double alpha = 16;      // an adapter's product is multiplied by alpha / rank
   std::vector<std::string> targets = {"all-linear"};
   std::string init;  // a PEFT folder with the first values of adapters; empty: those of nn::LowRankAdapter
 

@@ -9,7 +9,7 @@
 
 namespace octet::nn {
 
-/// What is added to the product of a linear layer whose weight does not train. This form adds nothing.
+/// A product that is added to that of a linear layer, whose own weight then does not train. This form adds nothing.
 class Adapter {
  public:
   virtual ~Adapter() = default;

@@ -32,8 +32,8 @@ class LinearSite {
   /// Matrices that one token uses.
   std::int64_t used() const { return used_; }
   Weight& weight() { return weight_; }
-  /// From now on the layer adds what this one makes. Before parameters get their memory; then the weight does not train. Throws
-  /// ContractError for a stack.
+  /// From now on the layer adds this one's product, and its weight does not train. Before parameters get their memory. Throws ContractError
+  /// for a stack.
   void adapt(std::unique_ptr<Adapter>);
 
  protected:

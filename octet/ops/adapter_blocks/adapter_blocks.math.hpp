@@ -20,14 +20,19 @@ struct BlockRow {
   std::int64_t narrow = 0;  // in the matrix [N, R]
 };
 
+// Places that are not used have no rows. On a GPU the loop is unrolled, so that no block is indexed.
 OCTET_HD BlockRow block_of_row(const RowBlocks& all, std::int64_t row) {
+  BlockRow at;
   std::int64_t before = 0;
-  for (int b = 0; b < all.count; ++b) {
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+  for (int b = 0; b < int(most_row_blocks); ++b) {
     const std::int64_t i = row - all.blocks[b].first;
-    if (i >= 0 && i < all.blocks[b].rows) return {b, before + i};
+    if (i >= 0 && i < all.blocks[b].rows) at.block = b, at.narrow = before + i;
     before += all.blocks[b].rows;
   }
-  return {};
+  return at;
 }
 
 template <class T>

@@ -13,8 +13,8 @@ namespace octet::train {
 
 /// Fills an engine's parameters, on any device, from a Hugging Face folder. Throws as load_hugging_face().
 void load_weights(Engine&, const std::string& folder);
-/// The same from a folder whose weights are open already. What `merged` adds to them is added: of an engine whose own weights are not
-/// frozen.
+/// The same from a folder whose weights are open already. The products of `merged` are added to them, of an engine whose weights are
+/// not frozen.
 void load_weights(Engine&, const io::TensorFolder&, const models::TrainedAdapters& merged = {});
 /// Gives quantizers with known scales per tensor those that the folder stores for its codes and their activations. The weights are those
 /// of the folder, too. Throws as models::layer_scales().

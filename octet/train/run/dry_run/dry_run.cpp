@@ -86,8 +86,8 @@ void add_adapters(const Engine& engine, const EngineConfig& c, std::vector<scali
   plan.push_back({"adapters", 0, 0, format("rank {}", c.adapters.rank),
                   format("{} parameters train; times alpha / rank = {}", grouped(engine.parameters.count()), c.adapters.factor())});
   plan.push_back({"weights of the model", 0, 0, "frozen",
-                  format("lora.rank = {}: {} parameters have no gradients and moments; those that only GEMMs read are operands", c.adapters.rank,
-                         grouped(engine.frozen.count() - c.shape.padding()))});
+                  format("lora.rank = {}: {} parameters have no gradients and moments; those that only GEMMs read are operands",
+                         c.adapters.rank, grouped(engine.frozen.count() - c.shape.padding()))});
 }
 
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
