@@ -44,7 +44,9 @@ void add_report(Program& program) {
                       Result::file);
   command.positional("folders", o->folders, "folders of runs, of a comparison, or that hold such folders");
   command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");
-  command.option("--svg", o->svg, "SVG file to write instead: loss with alerts, gradient norm, headroom of the first FP8 run");
+  command.option("--svg", o->svg,
+                 "SVG file to write instead. Of a run: loss with alerts, gradient norm, headroom; of a comparison: loss, difference from "
+                 "the baseline");
   command.option("--watch", o->watch, "address of octet watch, to which incidents link; empty: no links", {.may_be_empty = true});
   command.run([o] { return write(*o); });
 }

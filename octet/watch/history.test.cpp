@@ -131,6 +131,19 @@ TEST_F(Watched, ShowsAlertsAmongIncidents) {
   EXPECT_EQ(*one.find("nearby")->array()->back().find("kind")->text(), "critical loss_spike");
 }
 
+TEST_F(Watched, HasTheLoadsOfExperts) {
+  append(event_line(telemetry::ExpertsEvent{.step = 8, .experts = 4, .layers = {1, 3}, .counts = {5, 5, 5, 5, 16, 0, 2, 2}}));
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  EXPECT_EQ(run.problem(), "");
+  EXPECT_EQ(run.history().curves().find("expert_load")->second.all().back().range.high, 3.2f) << "16 of a mean of 5";
+  const double entropy = run.history().curves().find("expert_entropy")->second.all().back().range.low;
+  EXPECT_NEAR(entropy, -(0.8 * std::log(0.8) + 0.2 * std::log(0.1)) / std::log(4.0), 1e-6);
+  const json::Value experts = *summary_answer(run).find("experts");
+  EXPECT_EQ(*experts.find("experts")->integer(), 4);
+  EXPECT_EQ(*(*experts.find("counts")->array())[4].integer(), 16);
+}
+
 TEST_F(Watched, HasSamplesSharedScalesAndTheMachine) {
   record.facts.ranks.shared_scales = {"a", "b"};
   telemetry::write_run_facts(folder + "/run.json", record.facts);

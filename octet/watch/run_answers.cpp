@@ -84,6 +84,11 @@ Value shared_scales_array(const WatchedRun& run) {
   return Object{{"step", last->step}, {"tensors", std::move(out)}};
 }
 
+Value experts_object(const std::optional<telemetry::ExpertsEvent>& e) {
+  if (!e) return {};
+  return Object{{"step", e->step}, {"experts", e->experts}, {"layers", json::array_of(e->layers)}, {"counts", json::array_of(e->counts)}};
+}
+
 Value machine_object(const std::optional<telemetry::MachineEvent>& e) {
   if (!e) return {};
   return Object{{"step", e->step},
@@ -187,6 +192,7 @@ Value summary_answer(const WatchedRun& run) {
                 {"ranks_started", facts.ranks.started},
                 {"ranks", ranks_object(history)},
                 {"shared_scales", shared_scales_array(run)},
+                {"experts", experts_object(history.last_experts())},
                 {"surroundings", machine_object(history.last_machine())},
                 {"report", !run.report_path().empty()},
                 {"tensors", tensors_array(facts)},

@@ -1,6 +1,9 @@
 #include "octet/watch/run_history.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
@@ -82,6 +85,21 @@ void RunHistory::add(SharedScalesEvent&& e) {
   last_shared_scales_ = std::move(e);
 }
 
+void RunHistory::add(ExpertsEvent&& e) {
+  if (e.experts < 1 || e.counts.size() != e.layers.size() * std::size_t(e.experts))
+    throw DataError("counts must have one entry per layer and expert");
+  double entropy = INFINITY, most = 0;
+  for (std::size_t layer = 0; layer < e.layers.size(); ++layer) {
+    const std::span loads = std::span(e.counts).subspan(layer * std::size_t(e.experts), std::size_t(e.experts));
+    const double all = double(std::accumulate(loads.begin(), loads.end(), std::int64_t(0)));
+    if (all == 0) continue;
+    entropy = std::min(entropy, load_entropy(e, layer));
+    most = std::max(most, double(std::ranges::max(loads)) * double(e.experts) / all);
+  }
+  add("expert_entropy", e.step, entropy), add("expert_load", e.step, most);
+  last_experts_ = std::move(e);
+}
+
 void RunHistory::add(const MachineEvent& e) {
   add("memory_free", e.step, e.memory_free), add("disk_free", e.step, e.disk_free);
   last_machine_ = e;
@@ -105,6 +123,7 @@ void RunHistory::take(Event&& event, std::int64_t offset) {
   else if (auto* health = std::get_if<HealthEvent>(&event)) add(std::move(*health));
   else if (auto* ranks = std::get_if<RanksEvent>(&event)) add(*ranks);
   else if (auto* shared = std::get_if<SharedScalesEvent>(&event)) add(std::move(*shared));
+  else if (auto* experts = std::get_if<ExpertsEvent>(&event)) add(std::move(*experts));
   else if (auto* machine = std::get_if<MachineEvent>(&event)) add(*machine);
   else if (auto* sample = std::get_if<SampleEvent>(&event)) add(std::move(*sample));
   else if (auto* end = std::get_if<EndEvent>(&event)) end_ = std::move(*end);

@@ -42,7 +42,7 @@ class RunHistory {
 
   /// By name: loss, loss_z, grad_norm, grad_norm_z, param_norm, lr, tokens_per_second, limit_share, memory, data_wait, seconds, loss_scale,
   /// eval_loss, average_loss, exposed, slowest_busy, memory_free, disk_free; of shared scales mu (the smallest), overflow and underflow
-  /// (the largest).
+  /// (the largest); of experts expert_entropy (the lowest of a layer) and expert_load (the largest, as a multiple of its layer's mean).
   const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
   const TensorHistory& scales() const { return scales_; }
   const TensorHistory& health() const { return health_; }
@@ -53,6 +53,7 @@ class RunHistory {
   const std::optional<telemetry::EvalEvent>& last_eval() const { return last_eval_; }
   const std::optional<telemetry::RanksEvent>& last_ranks() const { return last_ranks_; }
   const std::optional<telemetry::SharedScalesEvent>& last_shared_scales() const { return last_shared_scales_; }
+  const std::optional<telemetry::ExpertsEvent>& last_experts() const { return last_experts_; }
   const std::optional<telemetry::MachineEvent>& last_machine() const { return last_machine_; }
   const std::optional<telemetry::HealthEvent>& last_health() const { return last_health_; }
   const std::optional<telemetry::EndEvent>& end() const { return end_; }
@@ -68,6 +69,7 @@ class RunHistory {
   void add(telemetry::HealthEvent&&);
   void add(const telemetry::RanksEvent&);
   void add(telemetry::SharedScalesEvent&&);
+  void add(telemetry::ExpertsEvent&&);
   void add(const telemetry::MachineEvent&);
   void add(telemetry::SampleEvent&&);
   void add(Incident&&, std::int64_t offset);
@@ -83,6 +85,7 @@ class RunHistory {
   std::optional<telemetry::EvalEvent> last_eval_;
   std::optional<telemetry::RanksEvent> last_ranks_;
   std::optional<telemetry::SharedScalesEvent> last_shared_scales_;
+  std::optional<telemetry::ExpertsEvent> last_experts_;
   std::optional<telemetry::MachineEvent> last_machine_;
   std::optional<telemetry::HealthEvent> last_health_;
   std::optional<telemetry::EndEvent> end_;

@@ -93,7 +93,7 @@ class Page:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(driver), options=options)
         self.driver.get(address)
-        until(lambda: self.all(".tile"))
+        until(lambda: len(self.all("tr.link")) == 3)  # several runs: their table comes first
 
     def all(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
@@ -140,7 +140,7 @@ def check_links(page, address):
     source = page.driver.page_source  # its scripts are disabled, those of this test, too
     assert "&lt;script&gt;document.title=2&lt;/script&gt;" in source and "<script" not in source, source[:500]
     page.driver.get(address)
-    until(lambda: page.all(".tile"))
+    until(lambda: page.all("tr.link"))
 
 
 def check_samples(page):
@@ -150,6 +150,22 @@ def check_samples(page):
     until(lambda: len(page.all("article pre")) == 2)
     shown = page.driver.execute_script("return document.querySelector('article pre').textContent")
     assert shown == wanted[1]["prompt"] + wanted[1]["text"], (shown, wanted[1])
+
+
+def check_runs(page):
+    page.show("recorded", "Runs")
+    search = page.all("input[type=search]")[0]
+    search.send_keys("live")
+    until(lambda: len(page.all("tr.link")) == 1)
+    search.clear()
+    search.send_keys(Keys.SPACE, Keys.BACKSPACE)
+    until(lambda: len(page.all("tr.link")) == 3)
+    names = lambda: page.driver.execute_script("return [...document.querySelectorAll('tr.link')].map((r) => r.children[1].textContent)")
+    page.driver.execute_script("[...document.querySelectorAll('th button')].find((b) => b.textContent.startsWith('run')).click()")
+    until(lambda: names() == sorted(names()))
+    page.driver.execute_script("[...document.querySelectorAll('tr.link')].find((r) => r.children[1].textContent === 'live').click()")
+    until(lambda: page.driver.title.startswith("live"))
+    assert page.text("nav [aria-current=page]") == "Overview"
 
 
 def check_recorded(page, width):
@@ -173,7 +189,7 @@ def check_text(page):
     page.show(EVIL, "Incidents")
     until(lambda: "<script>document.title=2</script>" in page.text("main"))
     assert "<b>kind</b>" in page.text("main")
-    for view in ("Compare", "Ranks", "Samples", "Overview", "FP8 tensors"):
+    for view in ("Compare", "Ranks", "Experts", "Samples", "Overview", "FP8 tensors"):
         page.show(EVIL, view)
     assert not page.all("main img, main script, main b, select img")
     page.driver.find_element(By.ID, "theme").click()
@@ -191,6 +207,7 @@ try:
         try:
             until(lambda: len(page.all("#runs option")) == 3)
             if width == 1280:
+                check_runs(page)
                 check_live(page)
                 check_text(page)
                 check_links(page, address)

@@ -177,9 +177,11 @@ std::string verdicts(const Comparison& c) {
   return out;
 }
 
-void draw_difference(Markup& m, const Study& study) {
+}  // namespace
+
+std::optional<LineChart> difference_chart(const Study& study) {
   const Group* base = study.baseline();
-  if (!base || study.groups.size() < 2) return;
+  if (!base || study.groups.size() < 2) return std::nullopt;
   const Comparison& c = *study.comparison;
   const double accepted = 100 * c.tolerance, zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
   LineChart chart{.title = "Difference from " + c.baseline, .x_label = "step", .unit = " %", .zone = zone, .height = 300};
@@ -199,8 +201,10 @@ void draw_difference(Markup& m, const Study& study) {
         format("Grey band: noise, from twins of {} whose first weights differ in their last bit; gaps within it are not distinguishable. ",
                c.baseline);
   chart.note += verdicts(c) + ".";
-  draw(m, chart);
+  return chart;
 }
+
+namespace {
 
 /// A value of every step of every group, smoothed.
 template <class Value>
@@ -310,7 +314,7 @@ void write_curves(Markup& m, const Study& study) {
   {
     const auto grid = m.in("div", {{"class", "grid"}});
     draw(m, loss_chart(study));
-    draw_difference(m, study);
+    if (auto difference = difference_chart(study)) draw(m, *difference);
   }
   const auto grid = m.in("div", {{"class", "grid thirds"}});
   draw(m, gradient_chart(study));

@@ -54,6 +54,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
     write_resources(m, study);
     write_ranks(m, study);
     write_health(m, study);
+    write_experts(m, study);
     write_incidents(m, study);
     write_alerts(m, study);
     write_recoveries(m, study);
@@ -73,6 +74,7 @@ std::string report_svg(std::span<const RunRecord> runs, const Comparison* compar
   using namespace report;
   for (const RunRecord& run : runs) want_complete_events(run);
   const Study study = study_of(runs, comparison);
+  if (auto difference = difference_chart(study)) return svg_file({loss_chart(study), std::move(*difference)});
   std::vector<Chart> charts{loss_chart(study), gradient_chart(study)};
   if (auto map = headroom_map(study)) charts.push_back(std::move(*map));
   return svg_file(charts);

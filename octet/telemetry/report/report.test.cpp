@@ -181,6 +181,27 @@ TEST(Report, APictureHasLossGradientNormAndHeadroomInLittleText) {
   EXPECT_FALSE(testing::has(report_svg(std::span(&bf16, 1)), "Headroom"));
 }
 
+TEST(Report, APictureOfAComparisonHasLossAndDifferenceWithTheTwinsBand) {
+  const auto runs = testing::sample_runs(1, small);
+  const Comparison comparison = compare_runs(runs, "bf16", 0.005);
+  const std::string svg = report_svg(runs, &comparison);
+  EXPECT_EQ(report::WellFormed::fault(svg), "");
+  for (const char* part : {">Loss<", ">Difference from bf16<", "class=\"shade\"", ">twin<"}) EXPECT_TRUE(testing::has(svg, part)) << part;
+  EXPECT_FALSE(testing::has(svg, "Headroom"));
+}
+
+TEST(Report, HasBalanceAndLoadsOfExperts) {
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  EXPECT_FALSE(testing::has(report_html(std::span(&run, 1)), "<h2>Experts</h2>"));
+  run.experts = {{.step = 1, .experts = 4, .layers = {1, 3}, .counts = {5, 5, 5, 5, 5, 5, 5, 5}},
+                 {.step = 9, .experts = 4, .layers = {1, 3}, .counts = {5, 5, 5, 5, 20, 0, 0, 0}}};
+  const std::string html = report_html(std::span(&run, 1));
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+  for (const char* part :
+       {"<h2>Experts</h2>", "Loads at step 9: delayed", "<title>layers.3: 0 to 4</title>", "<title>layers.1: 1 to 1</title>"})
+    EXPECT_TRUE(testing::has(html, part)) << part;
+}
+
 TEST(Report, ShowsHostileTextsAsTexts) {
   const std::string evil = "</title><img src=x onerror=alert(1)>\"'&<script>\x1b[2J\xff";
   auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);

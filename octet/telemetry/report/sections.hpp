@@ -23,6 +23,8 @@ void write_ranks(Markup&, const Study&);
 void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
+/// Of runs with experts: entropy of loads by layer and step, and the last loads by layer and expert.
+void write_experts(Markup&, const Study&);
 /// Incidents and alerts link to their pages of Study::watch_address.
 void write_incidents(Markup&, const Study&);
 /// One row per alert: step, severity, rule, tensor, observation, remedy.
@@ -39,6 +41,8 @@ void write_configuration(Markup&, const Study&);
 /// The charts of these sections that are also in a picture: loss, with the steps of alerts marked where there is one run; gradient norm;
 /// and headroom of the first run with quantizers, in few columns.
 LineChart loss_chart(const Study&);
+/// In percent of the baseline's loss, with the twins' band; nothing without a comparison.
+std::optional<LineChart> difference_chart(const Study&);
 LineChart gradient_chart(const Study&);
 std::optional<HeatMap> headroom_map(const Study&);
 

@@ -6,6 +6,8 @@ import { Heat } from "./heat.js";
 import { Incidents } from "./incidents.js";
 import { Compare } from "./compare.js";
 import { Ranks } from "./ranks.js";
+import { Experts } from "./experts.js";
+import { Runs } from "./runs.js";
 import { Samples } from "./samples.js";
 
 const $ = (id) => document.getElementById(id);
@@ -16,7 +18,7 @@ const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_
 class App {
   constructor() {
     Object.assign(this, { runs: [], run: null, summary: null, series: null, incidents: null, wanted: null, lost: null, samples_told: 0, end: null, due: false });
-    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this), Samples: new Samples(this) };
+    this.views = { Runs: new Runs(this), Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this), Experts: new Experts(this), Samples: new Samples(this) };
     $("views").append(...Object.keys(this.views).map((name) => el("button", { type: "button", onclick: () => this.show(name) }, name)));
     $("runs").addEventListener("change", (e) => ((this.lost = null), this.choose(Number(e.target.value))));
     $("theme").addEventListener("click", () => this.theme());
@@ -26,15 +28,21 @@ class App {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme());
     this.applyTheme();
     this.show("Overview", false);
+    this.first = !location.hash;  // the address names no view: several runs are shown as a table first
     this.list();
   }
 
   // The address has the run and the view, so that a page can be reloaded and linked to.
   fromHash() {
-    const words = new URLSearchParams(location.hash.slice(1)), run = Number(words.get("run") ?? NaN);
+    const words = new URLSearchParams(location.hash.slice(1)), run = this.numbered(words.get("run"));
     if (words.get("view") in this.views) this.show(words.get("view"), false);
     if (words.has("identity")) return this.fromReport(words);
     if (run !== this.run && this.runs.some((r) => r.run === run)) this.choose(run, false);
+  }
+  // A number of the list, or the name of a run.
+  numbered(text) {
+    if (text === null) return NaN;
+    return /^\d+$/.test(text) ? Number(text) : (this.runs.find((r) => r.name === text)?.run ?? NaN);
   }
   // A link of a report names the run by its identity, and the incident by step and kind, since numbers depend on the folders that are watched.
   fromReport(words) {
@@ -58,6 +66,9 @@ class App {
         this.fromHash();
         if (this.run === null) this.choose(this.runs.reduce((a, b) => (b.started > a.started ? b : a)).run);
       }
+      if (this.first && this.runs.length > 1) this.show("Runs", false);
+      if (this.runs.length > 0) this.first = false;
+      if (this.view === "Runs") this.later();
       if (this.runs.length === 0) this.fail(new Error("no runs in these folders yet"));
     } catch (error) {
       this.fail(error);
@@ -155,6 +166,16 @@ class App {
     this.show("FP8 tensors");
     this.views["FP8 tensors"].openTensor(tensor).catch((e) => this.fail(e));
   }
+  open(run) {
+    this.show("Overview");
+    if (run !== this.run) this.choose(run);
+  }
+  compares(run) {
+    return this.views.Compare.chosen.includes(run);
+  }
+  compare(run, on) {
+    this.views.Compare.choose(run, on);
+  }
   openIncident(incident) {
     this.show("Incidents");
     this.views.Incidents.open(incident);
@@ -167,7 +188,7 @@ class App {
     setTimeout(() => {
       this.due = false;
       this.head();
-      if (this.summary) this.views[this.view].update();
+      if (this.summary || this.view === "Runs") this.views[this.view].update();
     }, 250);
   }
   head() {

@@ -2,29 +2,38 @@
 import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
+import { smooth } from "./smooth.js";
 
 const most = 8;
 
 export class Compare {
   constructor(app) {
-    Object.assign(this, { app, chosen: [] });
+    Object.assign(this, { app, chosen: [], smoothing: 1, draws: [] });
     this.choice = el("section");
     this.result = el("section");
     this.node = el("div", {}, this.choice, this.result);
   }
 
   update() {
-    if (this.chosen.length === 0) this.chosen = this.app.runs.slice(0, 2).map((r) => r.run);
+    if (this.chosen.length === 0) this.chosen = this.nearby();
     const boxes = this.app.runs.map((r) => el("label", {}, el("input", { type: "checkbox", checked: this.chosen.includes(r.run),
       onchange: (e) => this.choose(r.run, e.target.checked) }), " " + r.run + " " + r.name));
-    this.choice.replaceChildren(el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), el("div", { class: "tools" }, boxes));
+    const levels = [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n, selected: n === this.smoothing }, text));
+    this.choice.replaceChildren(el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), el("div", { class: "tools" }, boxes),
+      el("label", {}, "Smoothing, in buckets ", el("select", { onchange: (e) => ((this.smoothing = Number(e.target.value)), this.draws.forEach((draw) => draw())) }, levels)));
     const key = this.chosen.join();
     if (this.loaded !== key) this.load().catch((e) => this.app.fail(e));
   }
 
+  // The current run, and the one before or after it in the list.
+  nearby() {
+    const runs = this.app.runs.map((r) => r.run), at = Math.max(runs.indexOf(this.app.run), 0);
+    return [runs[at], runs[at + 1] ?? runs[at - 1]].filter((r) => r !== undefined);
+  }
+
   choose(run, on) {
     this.chosen = on ? [...this.chosen, run].slice(-most) : this.chosen.filter((r) => r !== run);
-    this.update();
+    if (this.node.isConnected) this.update();
   }
 
   async load() {
@@ -41,12 +50,13 @@ export class Compare {
       ["grad_norm", "Gradient norm", "logarithmic", true], ["tokens_per_second", "Throughput", "tokens per second", false]]) {
       const plot = new Plot({ title, unit, logarithmic });
       grid.append(plot.node);
-      plots.push(() => plot.update(series.map((s, i) => ({ label: names[i], color: i, curve: s.curves[name] }))));
+      plots.push(() => plot.update(series.map((s, i) => ({ label: names[i], color: i, curve: smooth(s.curves[name], this.smoothing) }))));
     }
     const gap = new Plot({ title: "Loss against run " + names[0], unit: "relative difference", show: percent });
     grid.append(gap.node);
+    plots.push(() => gap.update(both.runs.slice(1).map((r, i) => ({ label: names[i + 1], color: i + 1, curve: r.difference && smooth(line(r.difference), this.smoothing) }))));
     for (const draw of plots) draw();  // a plot takes the size that it has on the page
-    gap.update(both.runs.slice(1).map((r, i) => ({ label: names[i + 1], color: i + 1, curve: r.difference && line(r.difference) })));
+    this.draws = plots;
     const rows = both.runs.map((r, i) => {
       const d = r.difference, width = d?.half_width;
       return row([names[i], r.condition, number(whole(r.step)), number(short(r.loss, 5)), number(short(r.eval_loss, 5)),

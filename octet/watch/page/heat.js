@@ -18,7 +18,7 @@ const measures = {
 const clipped = -0.001;  // bits: below it more than a rounding error was clipped
 const scroll_bar = 20, least_width = 280, label_width = 190, axis_height = 18, dark_to_light = [[48, 18, 90], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
-function color(t) {
+export function color(t) {
   const at = Math.min(Math.max(t, 0), 1) * (dark_to_light.length - 1), i = Math.min(Math.floor(at), dark_to_light.length - 2), f = at - i;
   return "rgb(" + dark_to_light[i].map((c, k) => Math.round(c + f * (dark_to_light[i + 1][k] - c))).join() + ")";
 }

@@ -10,10 +10,10 @@ export class Overview {
     this.app = app;
     const plot = (name, title, unit, more = {}) => [name, new Plot({ title, unit, ...more })];
     this.plots = new Map([
-      plot("loss", "Loss", "nats per token"),
-      plot("loss_z", "Loss z-score", "standard deviations from the last 128 healthy steps"),
+      plot("loss", "Loss", "nats per token; vertical lines: incidents"),
+      plot("loss_z", "Loss z-score", "standard deviations from the last 128 healthy steps", { small: true }),
       plot("grad_norm", "Gradient norm", "before clipping, logarithmic", { logarithmic: true }),
-      plot("grad_norm_z", "Gradient norm z-score", "standard deviations"),
+      plot("grad_norm_z", "Gradient norm z-score", "standard deviations", { small: true }),
       plot("param_norm", "Parameter norm", ""),
       plot("lr", "Learning rate", ""),
       plot("tokens_per_second", "Throughput", "tokens per second", { zero: true }),
@@ -27,7 +27,7 @@ export class Overview {
     this.incidents = el("section");
     this.memory = el("section");
     this.facts = el("section");
-    this.node = el("div", {}, this.tiles, this.incidents, this.grid, this.memory, this.facts);
+    this.node = el("div", {}, this.tiles, this.grid, this.incidents, this.memory, this.facts);
   }
 
   update() {
@@ -36,6 +36,7 @@ export class Overview {
     this.fillTiles(summary);
     const c = series.curves;
     for (const [name, plot] of this.plots) plot.update([{ label: name, color: 0, curve: c[name] }]);
+    this.plots.get("loss").marks = [...new Set((this.app.incidents?.incidents ?? []).map((i) => i.step))];
     this.plots.get("loss").update([
       { label: "training", color: 0, curve: c.loss }, { label: "held-out", color: 1, curve: c.eval_loss },
       { label: "held-out, averaged weights", color: 2, curve: c.average_loss },

@@ -7,9 +7,9 @@ if (typeof Dygraph !== "undefined") Dygraph.PLUGINS = Dygraph.PLUGINS.filter((pl
 
 export class Plot {
   // series: [{label, color: 0..7, curve, map?}], where a curve has the lists of the API; map changes its values.
-  constructor({ title, unit = "", logarithmic = false, zero = false, show = short, mark = null }) {
-    Object.assign(this, { title, unit, logarithmic, zero, show, mark, series: [], graph: null });
-    this.area = el("div", { class: "plot" });
+  constructor({ title, unit = "", logarithmic = false, zero = false, show = short, mark = null, small = false }) {
+    Object.assign(this, { title, unit, logarithmic, zero, show, marks: mark === null ? [] : [mark], series: [], graph: null });
+    this.area = el("div", { class: small ? "plot small" : "plot" });
     this.readout = el("div", { class: "readout" });
     this.legend = el("div", { class: "legend" });
     const button = (name, work) => el("button", { type: "button", onclick: work, title: name + " file of this plot" }, name);
@@ -46,18 +46,17 @@ export class Plot {
       labels, colors, customBars: true, fillAlpha: 0.2, strokeWidth: 1.5, legend: "never", connectSeparatedPoints: true,
       logscale: this.logarithmic, includeZero: this.zero, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
       axes: { y: { axisLabelFormatter: (v) => this.show(v, 3), axisLabelWidth: 62 }, x: { axisLabelFormatter: (v) => short(v, 6), pixelsPerLabel: 70 } },
-      underlayCallback: (g, area, graph) => this.drawMark(g, area, graph),
+      underlayCallback: (g, area, graph) => this.drawMarks(g, area, graph),
       highlightCallback: (_, step) => this.point(step),
       unhighlightCallback: () => (this.readout.textContent = ""),
       drawPoints: rows.length === 1, pointSize: 3,
     });
   }
 
-  // A vertical line at the step of an incident.
-  drawMark(g, area, graph) {
-    if (this.mark === null) return;
+  // A vertical line at the step of each incident.
+  drawMarks(g, area, graph) {
     g.fillStyle = style("--warn");
-    g.fillRect(Math.round(graph.toDomXCoord(this.mark)) - 1, area.y, 2, area.h);
+    for (const step of this.marks) g.fillRect(Math.round(graph.toDomXCoord(step)) - 1, area.y, 2, area.h);
   }
 
   color(s) {

@@ -1,0 +1,55 @@
+// All runs: search, order, hiding; a click shows a run, boxes choose runs to compare.
+import { el, short, whole, table, row, number } from "./dom.js";
+
+const best_first = new Set(["started", "step", "speed"]);  // the largest value is of interest
+const columns = [
+  { key: "name", name: "run", of: (r) => r.name },
+  { key: "recipe", name: "recipe", of: (r) => r.recipe },
+  { key: "model", name: "model", of: (r) => r.model },
+  { key: "condition", name: "state", of: (r) => r.condition },
+  { key: "step", name: "step", number: true, of: (r) => r.last?.step ?? null, show: whole },
+  { key: "loss", name: "loss", number: true, of: (r) => r.last?.loss ?? null, show: (v) => short(v, 5) },
+  { key: "eval", name: "held-out loss", number: true, of: (r) => r.eval?.loss ?? null, show: (v) => short(v, 5) },
+  { key: "speed", name: "tokens per second", number: true, of: (r) => r.last?.tokens_per_second ?? null, show: short },
+  { key: "started", name: "started", of: (r) => r.started },
+];
+
+export class Runs {
+  constructor(app) {
+    Object.assign(this, { app, order: columns.find((c) => c.key === "started"), falling: true, hidden: new Set(), text: "" });
+    this.count = el("span", { class: "soft" }), this.list = el("section");
+    this.back = el("button", { type: "button", hidden: true, onclick: () => (this.hidden.clear(), this.update()) }, "Show hidden runs");
+    this.node = el("div", {}, el("div", { class: "tools" },
+      el("label", {}, "Search ", el("input", { type: "search", placeholder: "name, recipe, model or state", oninput: (e) => ((this.text = e.target.value.toLowerCase()), this.update()) })),
+      this.count, this.back), this.list);
+  }
+
+  shown() {
+    const matches = (r) => this.text.split(/\s+/).every((word) => columns.some((c) => !c.number && String(c.of(r)).toLowerCase().includes(word)));
+    const { of } = this.order, sign = this.falling ? -1 : 1;
+    const compare = (a, b) => (a === b ? 0 : a === null ? 1 : b === null ? -1 : sign * (a < b ? -1 : 1));
+    return this.app.runs.filter((r) => !this.hidden.has(r.run) && matches(r)).sort((a, b) => compare(of(a), of(b)) || a.run - b.run);
+  }
+
+  sort(column) {
+    this.falling = this.order === column ? !this.falling : best_first.has(column.key);
+    this.order = column;
+    this.update();
+  }
+
+  update() {
+    const runs = this.shown();
+    this.count.textContent = `${whole(runs.length)} of ${whole(this.app.runs.length)} runs`;
+    this.back.hidden = this.hidden.size === 0;
+    const head = (c) => ({ number: c.number, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
+    this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table(["compare", ...columns.map(head), ""], runs.map((r) => this.line(r))));
+  }
+
+  line(r) {
+    const stop = (work) => (e) => (e.stopPropagation(), work(e)), open = () => this.app.open(r.run);
+    const cells = columns.map((c) => (c.key === "condition" ? el("span", { class: "badge " + r.condition }, r.condition) : c.number ? number(c.show(c.of(r))) : String(c.of(r))));
+    const box = el("input", { type: "checkbox", "aria-label": "compare " + r.name, checked: this.app.compares(r.run), onclick: stop((e) => this.app.compare(r.run, e.target.checked)) });
+    const hide = el("button", { type: "button", onclick: stop(() => (this.hidden.add(r.run), this.update())) }, "Hide");
+    return row([box, ...cells, hide], { class: "link" + (r.run === this.app.run ? " here" : ""), tabindex: 0, onclick: open, onkeydown: (e) => e.key === "Enter" && e.target.tagName === "TR" && open() });
+  }
+}
