@@ -230,6 +230,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
+  if (!nn::trains(embedding_)) return;
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);
