@@ -9,6 +9,18 @@ namespace {
 
 void check_table(const RopeTable& t, const QkvShape& s) { check_rope_table("rope", t, s.head_dim, s.whole()); }
 
+void check_places(const Stream& stream, const RopeForward& a) {
+  if (!a.places) return;
+  const std::int64_t tokens = a.qkv.shape[0], most = a.table.cos.shape[0];
+  check(a.places.shape == Shape{tokens} && a.places.dtype == DType::i32 && !a.document_starts,
+        "rope: places must be i32 [{}] without document_starts, got {} {}", tokens, a.places.dtype, a.places.shape);
+  if (stream.device() != Device::cpu) return;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int32_t place = a.places.as<std::int32_t>()[t];
+    check(place >= 0 && place < most, "rope: places[{}] is {}, and the table has places below {}", t, place, most);
+  }
+}
+
 }  // namespace
 
 void check_rope_table(const char* op, const RopeTable& t, std::int64_t head_dim, std::int64_t positions) {
@@ -48,6 +60,7 @@ void rope_forward(Stream& stream, const RopeForward& a) {
   check_qkv("rope", a.heads, a.qkv);
   check_table(a.table, a.heads);
   check_document_starts("rope", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
+  check_places(stream, a);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
   OCTET_LAUNCH(stream, rope_forward, a);
 }

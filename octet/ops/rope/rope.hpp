@@ -27,8 +27,8 @@ RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, doub
 void check_rope_table(const char* op, const RopeTable&, std::int64_t head_dim, std::int64_t positions);
 
 /// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32, bf16 or f16, in place; value heads stay. For each token at position p of
-/// its sequence (heads.part), or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
-/// c, s = table[p, i]:
+/// its sequence (heads.part), or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, or at places[t] where
+/// `places` (i32 [T]) is given, pair i < d/2 and c, s = table[p, i]:
 ///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s
 /// Pairs are RopePairs::halves.
 struct RopeForward {
@@ -36,8 +36,9 @@ struct RopeForward {
   QkvShape heads;
   RopeTable table;  // of as many rows as a whole sequence has tokens, or more
   Tensor document_starts = {};
+  Tensor places = {};  // of tokens; empty: those of heads and document_starts
 };
-/// Throws ContractError on other shapes or dtypes.
+/// Throws ContractError on other shapes or dtypes, and on a CPU for a place that the table does not have.
 void rope_forward(Stream&, const RopeForward&);
 
 /// The rotation by the opposite angles: fills the sink `y` of [T, (H + 2 Hkv) d] and dqkv's dtype with the gradient that the QKV linear

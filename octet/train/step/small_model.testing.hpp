@@ -52,7 +52,7 @@ inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int
 
 /// The steps of an engine whose weights begin from seed 7.
 inline StepRunner begin_steps(Engine& e) {
-  e.parameters.initialize(e.stream, 7);
+  e.initialize(7);
   return StepRunner(e);
 }
 

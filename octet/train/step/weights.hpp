@@ -16,8 +16,9 @@ namespace octet::train {
 nn::RouterBiases biases_of(Engine&);
 /// Fills an engine's parameters and the biases of its routers, on any device, from a Hugging Face folder. Throws as load_hugging_face().
 void load_weights(Engine&, const std::string& folder);
-/// The same from a folder whose weights are open already.
-void load_weights(Engine&, const io::TensorFolder&);
+/// The same from a folder whose weights are open already. The products of `merged` are added to them, of an engine whose weights are
+/// not frozen.
+void load_weights(Engine&, const io::TensorFolder&, const models::TrainedAdapters& merged = {});
 /// Gives quantizers with known scales per tensor those that the folder stores for its codes and their activations. The weights are those
 /// of the folder, too. Throws as models::layer_scales().
 void load_scales(Engine&, const io::TensorFolder&);
@@ -27,6 +28,11 @@ void require_weights(const io::TensorFolder&, const EngineConfig&);
 data::Checksum checksum_of_weights(Engine&);
 /// Writes them as one, on the first rank; all ranks call it. Throws as save_hugging_face().
 void save_weights(Engine&, const std::string& folder, const models::WeightForm& = DType::f32, const models::Companions& = {});
+/// Fills the adapters of an engine from a PEFT folder. Throws as models::read_peft_folder(), and ConfigError where the engine has other
+/// ones.
+void load_adapters(Engine&, const models::AdapterConfig&, const std::string& folder);
+/// Writes the adapters as a PEFT folder, on the first rank; all ranks call it. `base`: the folder of the frozen weights.
+void save_adapters(Engine&, const models::AdapterConfig&, const std::string& folder, const std::string& base);
 /// Writes them as a GGUF file. Throws as models::save_gguf().
 void save_gguf(Engine&, const std::string& path, io::GgufType, const models::Companions&);
 

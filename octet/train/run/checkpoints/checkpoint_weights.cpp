@@ -55,6 +55,19 @@ void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
   });
 }
 
+models::TrainedAdapters checkpoint_adapters(const std::string& checkpoint, const models::ModelShape& shape,
+                                            const models::AdapterConfig& config) {
+  models::TrainedAdapters out{.config = config, .values = {}};
+  if (!config) return out;
+  const StateFiles files(checkpoint, read_manifest(checkpoint));
+  const auto values = [&](const std::string& path, Shape of) { return values_of(weights_of(files, Parameter(path, of))); };
+  for (models::AdaptedWeight& w : models::adapted_weights(shape, config)) {
+    std::vector<float> a = values(w.a(), {std::int64_t(w.modules.size()) * config.rank, w.in}), b = values(w.b(), {w.rows(), config.rank});
+    out.values.push_back({std::move(w), std::move(a), std::move(b)});
+  }
+  return out;
+}
+
 void load_checkpoint_scales(Engine& e, const std::string& checkpoint) {
   const StateFiles files(checkpoint, read_manifest(checkpoint));
   restore(e, files, "quantizers", e.precision);

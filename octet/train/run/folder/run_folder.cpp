@@ -57,7 +57,7 @@ std::string model_folder(const std::string& run_folder) { return run_folder + "/
 
 models::Companions companions_of(const RunConfig& config, const std::string& run_folder, const std::string& tokenizer) {
   const bool resumed = !run_folder.empty() && exists(model_folder(run_folder)), own = !resumed && config.model.init.empty();
-  const std::string folder = resumed ? model_folder(run_folder) : own ? config.data.path : config.model.init;
+  const std::string folder = resumed ? model_folder(run_folder) : own ? data::folder_of_data(config.data.path) : config.model.init;
   models::Companions out = models::read_companions(folder);
   if (own) out.config.clear();
   // A model's folder may have none: then its tokenizer is unknown.
