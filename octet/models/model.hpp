@@ -5,6 +5,7 @@
 #include "octet/models/config.hpp"
 #include "octet/nn/block_weights.hpp"
 #include "octet/nn/head.hpp"
+#include "octet/nn/expert_exchange.hpp"
 #include "octet/nn/key_cache.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/nn/recompute.hpp"
@@ -114,6 +115,8 @@ struct ModelOptions {
   nn::Partition* partition = &nn::whole_partition();
   // Among members that have parts of sequences, for a rotary family; it outlives the model.
   nn::RowExchange* sequences = &nn::whole_partition();
+  // Among members that divide the experts of each layer; it outlives the model.
+  nn::ExpertExchange* experts = &nn::all_experts();
 };
 
 }  // namespace octet::models

@@ -74,7 +74,8 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   const ExpertsShape& e = shape.experts;
-  routers_ = nn::Routers({.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .balance = e.balance});
+  routers_ = nn::Routers(
+      {.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
@@ -115,7 +116,7 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
         shape_.max_sequence);
   routers_.allocate(stream);
-  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
+  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), shape_.rope_theta, shape_.rope_scaling);
 }
 
 template <class Block, class Norm>
@@ -229,6 +230,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
+  if (!nn::trains(embedding_)) return;
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);

@@ -34,7 +34,7 @@ void check_places(const char* op, const Stream& stream, const TokenPlaces& at, s
 template <class Args>
 void check_all(const char* op, const Stream& stream, const Args& a, const KeyRows& rows) {
   check_qkv(op, a.heads, a.qkv);
-  check(!a.heads.part, "{}: parts of sequences have no stored keys", op);
+  check(!a.heads.part && a.heads.is_usual(), "{}: parts of sequences, and values of other widths than keys, have no stored keys", op);
   check_rows(op, a.heads, rows, a.qkv.dtype);
   check_places(op, stream, a.at, a.qkv.shape[0], rows);
 }

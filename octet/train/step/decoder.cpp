@@ -198,6 +198,9 @@ void require_memory(Engine& e, const Decoder::Config& c) {
              c.texts, c.longest, needed, needed / (c.texts * c.longest), free, c.codes ? "" : ", or store it in 8 bits (e4m3)"));
 }
 
+// Attention in 8 bits has scales of whole sequences, and stored rows have no form for latent attention.
+bool stores_keys(Engine& e) { return !e.precision.codes_attention() && !e.model->shape().latent; }
+
 }  // namespace
 
 std::int64_t Decoder::key_bytes(Engine& e, const Config& c) {
@@ -208,7 +211,7 @@ std::int64_t Decoder::key_bytes(Engine& e, const Config& c) {
 }
 
 void Decoder::reserve(Engine& e, const Config& c) {
-  if (e.precision.codes_attention()) return;
+  if (!stores_keys(e)) return;
   const Scope scope(e.stream, memory);
   e.stream.empty({key_bytes(e, c)}, DType::u8, memory, Category::activations);
 }
@@ -216,7 +219,7 @@ void Decoder::reserve(Engine& e, const Config& c) {
 std::unique_ptr<Decoder> Decoder::make(Engine& e, const Config& c) {
   check(c.texts >= 1 && c.longest >= 1 && c.longest <= e.longest_sequence, "decoder: {} texts of {} tokens; the engine takes up to {}",
         c.texts, c.longest, e.longest_sequence);
-  if (e.precision.codes_attention()) return std::make_unique<RepeatingDecoder>(e, c);
+  if (!stores_keys(e)) return std::make_unique<RepeatingDecoder>(e, c);
   require_memory(e, c);
   return std::make_unique<StoringDecoder>(e, c);
 }

@@ -23,11 +23,17 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   return {.part = ranks.rank(), .parts = ranks.size(), .divided = divides ? nn::Divided(c.ranks.zero) : nn::Divided::nothing};
 }
 
+// Experts have no copies where each is on one rank.
+nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
+  return {share_of(c, axes.data()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
+}
+
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
   if (share_of(c, axes.data()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
+  out.frozen_weights = bool(c.adapters);
   return out;
 }
 
@@ -35,8 +41,10 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axe
 std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
   options.partition = &axes.partition(), options.sequences = &axes.sequences();
+  options.experts = &axes.expert_exchange();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
+  models::attach_adapters(*model, c.adapters, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
   if (c.document_mask && !model->masks_documents())
@@ -48,17 +56,19 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks, c.comm.tensor),
+    : axes(ranks, c.ranks, c.comm),
       stream(device, target),
       precision(precision_of(c, axes)),
       model(make_model(stream, c, precision, axes)),
-      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())),
+      frozen(stream, *model, precision.activations()),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
-      weight_scales(stream, axes.partition(), *model),
+      weight_scales(stream, axes.parts(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
+  pipeline.recordings().allow(!axes.divides_experts());  // the host reads how many rows come
   model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
   const auto scaling = c.loss_scale.mode_for(precision.activations());
@@ -69,6 +79,11 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
+}
+
+void Engine::initialize(std::uint64_t seed) {
+  frozen.initialize(stream, seed);
+  parameters.initialize(stream, seed);
 }
 
 models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
@@ -111,7 +126,7 @@ std::vector<std::vector<float>> Engine::whole_gradients() {
   std::size_t at = 0;
   for (const Parameter* p : parameters.list()) {
     const auto values = std::span(own).subspan(at, std::size_t(p->shape.count()));
-    out.push_back(partition().whole_values(stream, p->cut, values));
+    out.push_back(axes.parts().whole_values(stream, p->cut, values));
     at += values.size();
   }
   return out;

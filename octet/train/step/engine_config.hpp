@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "octet/models/adapters.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/optim/optimizer.hpp"
 #include "octet/optim/loss_scale.hpp"
@@ -24,6 +25,7 @@ struct EngineConfig {
   parallel::CommConfig comm = {};                   // of several ranks
   parallel::RanksConfig ranks = {};                 // its stage of ZeRO
   int planned_ranks = 1;                            // of the data and context axes, in a dry run
+  models::AdapterConfig adapters = {};              // that train, with an optimizer, in place of the model's own weights
 };
 
 }  // namespace octet::train

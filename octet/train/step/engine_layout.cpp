@@ -7,6 +7,7 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
           .pipeline = c.ranks.pipeline,
           .context = c.ranks.context,
           .data = groups,
+          .experts = c.ranks.expert,
           .schedule = c.ranks.schedule,
           .chunks = c.ranks.chunks,
           .zero = c.ranks.zero,
@@ -15,12 +16,14 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
 
 Subject subject_of(const EngineConfig& c, std::int64_t groups) {
   return {.shape = c.shape,
+          .experts = c.shape.experts.number,
           .sequence = c.sequence,
           .recipe = c.precision.recipe,
           .eight_bit_recipe = c.precision.recipe,
           .codes_attention = scaling::codes_attention(c.precision),
           .optimizer = c.optimizer,
           .average = c.average,
+          .adapters = bool(c.adapters),
           .comm = c.comm,
           .sequences = c.micro_batches * groups};
 }

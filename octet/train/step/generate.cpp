@@ -25,7 +25,7 @@ std::vector<std::int64_t> next_tokens(Engine& e, Decoder& decoder, Texts texts, 
                                       std::uint64_t number) {
   const bool draws = e.ranks().rank() == 0;
   std::vector<std::vector<float>> logits(texts.size());
-  if (draws || e.parameters.share().divides(nn::Divided::weights)) {
+  if (draws || e.sharding.data_ranks_meet()) {
     std::vector<std::span<const std::int32_t>> read;
     for (std::size_t i = 0; i < texts.size(); ++i)
       read.push_back(continues[i] ? std::span<const std::int32_t>(texts[i]) : std::span<const std::int32_t>());

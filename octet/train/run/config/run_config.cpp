@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/machine/machine.hpp"
+#include "octet/models/peft_folder.hpp"
 
 namespace octet::train {
 
@@ -61,6 +62,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256}, may_change);
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");
+  v.section("lora", lora, "adapters that train over the model's frozen weights");
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "the optimizer");
@@ -80,6 +82,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   const bool alone = ranks.data == 1 && ranks.of_sequence() == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "comm.peer_memory", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
+  v.idle("comm.experts", ranks.expert == 1, "ranks.expert = 1: each rank has all experts");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
@@ -136,7 +139,8 @@ EngineConfig engine_config(const RunConfig& c) {
           .document_mask = c.data.document_mask,
           .comm = c.comm,
           .ranks = c.ranks,
-          .planned_ranks = int(c.ranks.of_part())};
+          .planned_ranks = int(c.ranks.of_part()),
+          .adapters = models::completed(c.lora, shape)};
 }
 
 }  // namespace octet::train
