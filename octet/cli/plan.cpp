@@ -39,12 +39,18 @@ void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) 
   const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
   const std::string tensor = c.ranks.tensor > 1 ? format(", {} of which divide each layer", c.ranks.tensor) : "";
   const std::string context = c.ranks.context > 1 ? format(", {} of which divide each sequence", c.ranks.context) : "";
+  const std::string experts = c.ranks.expert > 1 ? format(", in groups of {} that divide the experts", c.ranks.expert) : "";
   const std::string stages = c.ranks.pipeline > 1 ? format(", in {} stages of blocks", c.ranks.pipeline) : "";
-  output::print("ranks    {}{}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
-                grouped(ranks.started), tensor, context, stages, c.ranks.of_sequence() > 1 ? "group " : "", ranks.gradients,
+  output::print("ranks    {}{}{}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
+                grouped(ranks.started), tensor, context, experts, stages, c.ranks.of_sequence() > 1 ? "group " : "", ranks.gradients,
                 wide_ends ? "embedding, head and " : "");
   output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
                 ranks.planned.collectives);
+  std::int64_t all = 0;
+  for (const auto& s : ranks.sent) all += s.bytes;
+  if (c.ranks.expert > 1)
+    output::print("experts  {} more to the experts of {} ranks, if tokens choose by chance; those of a run depend on its choices\n",
+                  bytes_text(double(all - ranks.planned.sent_bytes)), c.ranks.expert);
   for (const auto& s : ranks.sent) output::print("         {}  {} calls\n", memory_row(s.collective, std::size_t(s.bytes)), s.calls);
 }
 

@@ -13,6 +13,7 @@ std::string to_text(const Call& c) {
 }
 
 std::int64_t bytes_sent(const Call& c, int rank, int size) {
+  if (c.uneven()) return (c.from.count() - c.sent[std::size_t(rank)]) * std::int64_t(size_of(c.from.dtype));
   const std::int64_t bytes = std::int64_t(c.whole().bytes()), others = size - 1;
   switch (c.kind) {
     case Collective::all_reduce: return 2 * others * bytes / size;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "octet/tensor/tensor.hpp"
@@ -23,13 +24,19 @@ enum class Reduction : std::uint8_t {
 };
 constexpr std::string_view name(Reduction r) { return r == Reduction::sum ? "sum" : "max"; }
 
+/// Numbers of values that go to, or come from, each rank, in the order of ranks.
+using Counts = std::span<const std::int64_t>;
+
 /// One call of one rank.
 struct Call {
   Collective kind = Collective::barrier;
   Tensor from, to;  // the same tensor for all_reduce and broadcast
   Reduction reduction = Reduction::sum;
-  int peer = -1;        // of send, receive; the root of broadcast
-  bool begins = false;  // of send: it need not wait for its receive
+  int peer = -1;                    // of send, receive; the root of broadcast
+  bool begins = false;              // of send: it need not wait for its receive
+  Counts sent = {}, received = {};  // of an all_to_all of uneven parts; otherwise empty
+
+  bool uneven() const { return !sent.empty(); }
 
   /// The larger of the two tensors: all ranks' values.
   const Tensor& whole() const { return from.count() > to.count() ? from : to; }
@@ -41,6 +48,7 @@ std::string to_text(const Call&);
 /// Bytes that a rank sends in the call, by an algorithm that sends no byte twice (n ranks, B bytes of Call::whole()):
 ///   all_reduce                                2 (n-1) B / n
 ///   reduce_scatter, all_gather, all_to_all      (n-1) B / n
+///   all_to_all of uneven parts                the parts for other ranks
 ///   broadcast                                 B by the root, if there are other ranks
 ///   send                                      B
 ///   receive, barrier                          0

@@ -1,5 +1,8 @@
 #include "octet/comm/communicator.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "octet/base/clock.hpp"
 
 namespace octet::comm {
@@ -33,7 +36,7 @@ void Communicator::count(Stream& stream, const Call& c) {
   const std::int64_t bytes = bytes_sent(c, rank_, size_);
   t = t + Traffic{1, bytes};
   if (c.kind == Collective::send && stream.device() != Device::null) ++sends_[std::size_t(c.peer)];
-  stream.count({.collectives = 1, .sent_bytes = bytes});
+  stream.count({.collectives = 1, .sent_bytes = c.uneven() ? 0 : bytes});
 }
 
 void Communicator::start(Stream& stream, const Call& call, const Call* second) {
@@ -99,6 +102,18 @@ void Communicator::all_to_all(Stream& stream, const Tensor& from, const Tensor& 
         size_);
   check(from.u8() + from.bytes() <= to.u8() || to.u8() + to.bytes() <= from.u8(), "all_to_all: the two tensors overlap");
   start(stream, {Collective::all_to_all, from, to});
+}
+
+void Communicator::all_to_all(Stream& stream, const Tensor& from, Counts sent, const Tensor& to, Counts received) {
+  const auto sum = [&](Counts counts) {
+    check(int(counts.size()) == size_ && std::ranges::all_of(counts, [](std::int64_t n) { return n >= 0; }),
+          "all_to_all: wants a count of at least 0 for each of {} ranks, got {} counts", size_, counts.size());
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+  };
+  check(from.dtype == to.dtype && from.count() == sum(sent) && to.count() == sum(received),
+        "all_to_all: {} {} and {} {} must be of one dtype, and have the {} and {} values of their counts", from.dtype, from.shape, to.dtype,
+        to.shape, sum(sent), sum(received));
+  start(stream, {.kind = Collective::all_to_all, .from = from, .to = to, .sent = sent, .received = received});
 }
 
 void Communicator::all_to_all(Stream& stream, const Tensor& from, const UseParts& use) {

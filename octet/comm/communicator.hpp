@@ -47,6 +47,10 @@ class Communicator {
   void all_gather(Stream&, const Tensor& from, const Tensor& to);
   /// to[r * n + i] = from[rank() * n + i] of rank r, where n is a size()-th of either count. Any dtype; the two do not overlap.
   void all_to_all(Stream&, const Tensor& from, const Tensor& to);
+  /// The same of uneven parts: the first sent[0] values of `from` go to rank 0, the next sent[1] to rank 1, and so on; `to` gets
+  /// received[0] values of rank 0 first. The host knows the counts: received[r] is sent[rank()] of rank r. The sums of counts are those of
+  /// `from` and `to`, and may be 0. Stream::work() has the call without its bytes, since these depend on data; traffic() has both.
+  void all_to_all(Stream&, const Tensor& from, Counts sent, const Tensor& to, Counts received);
   /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count +
   /// i] of rank r, and is read until use() returns, by work of the stream. Pieces but the last are multiples of 2^18 values. The parts are
   /// where they have arrived: in workspace, or in memory of the backend.

@@ -103,6 +103,34 @@ void expect_moves(Communicator& c) {
   }
 }
 
+// Rank r sends (2 r + 3 q) % 5 pieces of n values to rank q: to some none, and no two ranks have equal sums.
+template <class T>
+void expect_uneven_moves(Communicator& c) {
+  for (const std::int64_t n : counts) {
+    Stream s(Device::cpu);
+    const auto count = [&](int from, int to) { return (2 * from + 3 * to) % 5 * n; };
+    std::vector<std::int64_t> sent, received;
+    std::int64_t out = 0, in = 0;
+    for (int r = 0; r < c.size(); ++r) {
+      sent.push_back(count(c.rank(), r)), received.push_back(count(r, c.rank()));
+      out += sent.back(), in += received.back();
+    }
+    const Tensor from = filled<T>(s, out, c.rank()), to = s.empty({in}, dtype_of<T>);
+    const Traffic before = c.traffic(Collective::all_to_all);
+    const std::int64_t counted = s.work().sent_bytes;
+    c.all_to_all(s, from, sent, to, received);
+    std::int64_t at = 0;
+    for (int r = 0; r < c.size(); ++r) {
+      std::int64_t first = 0;
+      for (int q = 0; q < c.rank(); ++q) first += count(r, q);
+      for (std::int64_t i = 0; i < received[std::size_t(r)]; ++i, ++at) expect_equal(to, at, value<T>(r, first + i), "uneven all_to_all");
+    }
+    const std::int64_t bytes = (out - sent[std::size_t(c.rank())]) * std::int64_t(sizeof(T));
+    EXPECT_EQ(c.traffic(Collective::all_to_all) - before, (Traffic{1, bytes}));
+    EXPECT_EQ(s.work().sent_bytes, counted) << "a plan does not know them";
+  }
+}
+
 // Each value of each other rank's part is shown once, and those of the own part where all are needed.
 template <class T>
 void expect_pieces(Communicator& c) {
@@ -195,6 +223,7 @@ void expect_collectives(Communicator& c) {
   expect_reductions<float>(c), expect_reductions<Bf16>(c), expect_reductions<double>(c);
   expect_reductions<std::int32_t>(c), expect_reductions<std::int64_t>(c);
   expect_moves<float>(c), expect_moves<std::uint8_t>(c), expect_moves<Bf16>(c), expect_moves<double>(c);
+  expect_uneven_moves<float>(c), expect_uneven_moves<std::uint8_t>(c), expect_uneven_moves<Bf16>(c);
   expect_pieces<float>(c), expect_pieces<std::uint8_t>(c), expect_pieces<Bf16>(c);
   expect_transfers(c);
   expect_sends_beside_each_other(c);
@@ -259,6 +288,10 @@ TEST(Communicator, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(c.all_gather(s, x, y), ContractError);
   EXPECT_THROW(c.all_gather(s, x, codes), ContractError);
   EXPECT_THROW(c.all_to_all(s, x, x), ContractError);
+  const std::int64_t four[] = {4}, three[] = {3}, both[] = {2, 2};
+  EXPECT_THROW(c.all_to_all(s, x, four, y, four), ContractError);
+  EXPECT_THROW(c.all_to_all(s, x, three, y, three), ContractError);
+  EXPECT_THROW(c.all_to_all(s, x, both, x, four), ContractError);
   EXPECT_THROW(c.broadcast(s, x, 1), ContractError);
   EXPECT_THROW(c.send(s, x, 0), ContractError);
   EXPECT_THROW(c.receive(s, x, -1), ContractError);

@@ -5,6 +5,8 @@
 #include "octet/models/config.hpp"
 #include "octet/nn/block_weights.hpp"
 #include "octet/nn/head.hpp"
+#include "octet/nn/expert_exchange.hpp"
+#include "octet/nn/key_cache.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/nn/recompute.hpp"
 #include "octet/nn/routers.hpp"
@@ -15,8 +17,9 @@ namespace octet::models {
 struct TokenBatch {
   Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
   std::int64_t sequence = 0;
-  Tensor document_starts = {};  // ops::check_document_starts; empty: the model reads over the borders of documents
-  SequencePart part = {};       // of each sequence that is here; others of ModelOptions::sequences have the rest
+  Tensor document_starts = {};            // ops::check_document_starts; empty: the model reads over the borders of documents
+  SequencePart part = {};                 // of each sequence that is here; others of ModelOptions::sequences have the rest
+  nn::KeyCache* cache = &nn::no_cache();  // of logits(): it knows the places of tokens, and the keys before them
 };
 
 /// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has
@@ -112,6 +115,8 @@ struct ModelOptions {
   nn::Partition* partition = &nn::whole_partition();
   // Among members that have parts of sequences, for a rotary family; it outlives the model.
   nn::RowExchange* sequences = &nn::whole_partition();
+  // Among members that divide the experts of each layer; it outlives the model.
+  nn::ExpertExchange* experts = &nn::all_experts();
 };
 
 }  // namespace octet::models

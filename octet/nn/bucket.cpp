@@ -16,16 +16,18 @@ struct Group {
   enum class Kind : std::uint8_t { vectors, block, alone } kind;
   const void* alone = nullptr;
   int block = -1;
-  bool coded = false, copied = false;
+  bool coded = false, copied = false, experts = false;
   Storage values, gradients, copies;
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-Group group_of(const Parameter& p, const Place& place, const ParameterStorage& storage) {
+Group group_of(const Parameter& p, const Place& place, const ParameterStorage& storage, const Shares& shares) {
+  const bool experts = place.experts && shares.differ();
   Group g{.kind = Group::Kind::block,
           .block = place.block,
-          .coded = place.coded != nullptr,
+          .coded = place.coded != nullptr && (experts ? shares.experts : shares.all).divides(Divided::masters),
           .copied = false,
+          .experts = experts,
           .values = p.value_storage(storage.values),
           .gradients = p.gradient_storage(storage.gradients),
           .copies = p.value_storage(storage.copies)};
@@ -37,22 +39,22 @@ Group group_of(const Parameter& p, const Place& place, const ParameterStorage& s
 }  // namespace
 
 std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage& storage,
-                                 int parts) {
+                                 const Shares& shares) {
   std::vector<Bucket> buckets;
   std::vector<Group> groups;
   for (std::size_t i = list.size(); i-- > 0;) {
     Parameter& p = *list[i];
-    const Group group = group_of(p, places[i], storage);
+    const Group group = group_of(p, places[i], storage, shares);
     const auto at = std::size_t(std::find(groups.begin(), groups.end(), group) - groups.begin());
     if (at == groups.size())
       groups.push_back(group), buckets.push_back({.values = group.values, .gradients = group.gradients, .copies = group.copies});
     Bucket& b = buckets[at];
-    b.block = group.block;
+    b.block = group.block, b.experts = group.experts, b.share = group.experts ? shares.experts : shares.all;
     b.parameters.push_back(&p), b.first.push_back(b.count);
     if (group.coded) b.coded.push_back(places[i].coded);
     b.count += round_up(p.shape.count(), alignment);
   }
-  for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * parts));
+  for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * b.share.parts));
   return buckets;
 }
 
@@ -61,9 +63,10 @@ Part Share::own_masters(std::int64_t count) const {
   return {count / of * (part % of), count / of};
 }
 
-ParameterSlice slice_of(const Bucket& b, std::size_t i, const Share& share) {
+ParameterSlice slice_of(const Bucket& b, std::size_t i) {
   Parameter& p = *b.parameters[i];
-  const Part own = share.own_masters(b.count);
+  if (!b.share.divides(Divided::masters)) return whole_slice(p);
+  const Part own = b.share.own_masters(b.count);
   const std::int64_t begin = b.first[i], end = begin + p.shape.count();
   const std::int64_t from = std::clamp(own.first, begin, end), to = std::clamp(own.first + own.count, begin, end);
   const std::int64_t n = to - from, at = n > 0 ? from - own.first : 0;

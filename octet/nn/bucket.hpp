@@ -36,6 +36,21 @@ struct Share {
   Part own_masters(std::int64_t count) const;
 };
 
+/// The shares of a model's parameters: of those that all of these ranks have, and of stacks of experts, of which an axis of their own has
+/// parts. One member has all experts, and its shares are the same.
+struct Shares {
+  Shares(const Share& share = {}) : all(share), experts(share) {}
+  Shares(const Share& of_all, const Share& of_experts, int own_member, int all_members)
+      : all(of_all), experts(of_experts), member(own_member), members(all_members) {}
+
+  Share all, experts;
+  int member = 0, members = 1;  // of the experts' axis
+
+  bool differ() const { return members > 1; }
+  /// Whether another member of the experts' axis counts and saves what both have.
+  bool copies() const { return member > 0 && !all.divides(Divided::masters); }
+};
+
 /// Parameters that are exchanged and divided together: neighbours in backward whose variables are stored alike. Each variable of a bucket
 /// is one piece of memory, in which a parameter has the same place in all of them.
 struct Bucket {
@@ -46,6 +61,8 @@ struct Bucket {
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
   int block = -1;          // of the model; -1: outside
+  bool experts = false;    // stacks of which ranks of the experts' axis have parts
+  Share share = {};        // of all that divides by parts
   Tensor codes;            // u8 [count], instead of `value`: copies that are 8-bit codes, which Parameter::codes shows
   Tensor copies_part;      // of the own masters
   // The copies are divided, too, which are those of the matrices of a block: `value` or `codes` is then memory that blocks of the same
@@ -68,18 +85,19 @@ struct Bucket {
 };
 
 /// Of parameter i of a bucket of which one part is kept.
-ParameterSlice slice_of(const Bucket&, std::size_t i, const Share&);
+ParameterSlice slice_of(const Bucket&, std::size_t i);
 
 /// The place of a parameter in its model.
 struct Place {
   int block = -1;           // -1: outside
   Weight* coded = nullptr;  // whose 8-bit codes of it can be made of parts; otherwise null
+  bool experts = false;     // a stack of these
 };
 
 /// The buckets of a model's parameters in the order of backward, which is that of the list reversed: one for the matrices of each block
 /// (places[i]: of list[i]), or two if only some can be read as codes, one for each matrix outside, one for all vectors that are
-/// parts or have no other copy, and one for those of which others have copies. `parts`: into
-/// so many equal pieces of whole storage blocks a bucket can be cut.
-std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage&, int parts);
+/// parts or have no other copy, and one for those of which others have copies. Where shares differ, stacks of experts have buckets of their
+/// own. A bucket can be cut into as many equal pieces of whole storage blocks as its share has parts.
+std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage&, const Shares&);
 
 }  // namespace octet::nn

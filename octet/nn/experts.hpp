@@ -1,8 +1,7 @@
 #pragma once
 
-#include <memory>
-
-#include "octet/nn/mlp.hpp"
+#include "octet/nn/expert_exchange.hpp"
+#include "octet/nn/shared_experts.hpp"
 #include "octet/nn/stacked_linear.hpp"
 
 namespace octet::nn {
@@ -13,7 +12,8 @@ namespace octet::nn {
 ///   y = sum over k of W2_e (w_k silu(gate) up) + shared(x),    gate, up = W1_e x,   e = chosen[k]
 ///
 /// The weight comes before the second matrix, so no output of an expert is kept, and the sum over k is a plain one. Each token's rows are
-/// gathered from x in forward, and again in backward: x is kept once, not K times. No launch and no size depends on the choice. Sources:
+/// gathered from x in forward, and again in backward: x is kept once, not K times. No launch and no size depends on the choice, unless
+/// members of an exchange have the experts. Sources:
 /// Fedus et al. 2022, "Switch Transformers"; Guo et al. 2025, "SonicMoE", section 3; DeepSeek-AI 2024, section 2.1.2.
 class Experts {
  public:
@@ -26,12 +26,13 @@ class Experts {
     float limit = 0;  // of SwiGLU: ops::weighted_swiglu_forward
     double out_deviation = 0.02;
     bool recompute_activation = false, recomputed = false;
+    ExpertExchange* exchange = &all_experts();  // outlives this
   };
   /// The input is in_linear.x, as the router keeps it: x itself.
   struct Saved : Mlp<SwiGlu>::Saved {
     Tensor logits, scores, weights, chosen;
-    ops::ExpertMap map;
-    Mlp<SwiGlu>::Saved shared;
+    ExpertExchange::Visit visit;
+    SharedExperts::Saved shared;
   };
 
   /// The partition must have one member.
@@ -43,15 +44,15 @@ class Experts {
   void visit(Visitor&);
 
  private:
+  ExpertExchange::Choices choices_of(const Saved&, const scaling::Pass&, bool saves) const;
   void route(Stream&, const QTensor& x, const BlockContext&, const scaling::Pass&, Saved&, bool saves);
   void activate(Stream&, const Tensor& h, bool rows, const scaling::Pass&, Saved&, ops::Sink& hidden, bool saves) const;
-  ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ops::ExpertMap&,
+  ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ExpertExchange::Visit&,
                      const scaling::Pass&) const;
   void backward_of_second(Stream&, const Tensor& dy, const Saved&, const Tensor& dhidden, const scaling::Pass&);
   void backward_of_first(Stream&, const Tensor& dhidden, const Saved&, const Tensor& dweights, const Tensor& dgathered,
                          const scaling::Pass&);
   void backward_of_router(Stream&, const BlockContext&, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
-  void backward_of_shared(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
 
   Config config_;
   std::string path_;
@@ -59,7 +60,7 @@ class Experts {
   StackedLinear in_, out_;
   SavedActivation h_;
   bool recompute_activation_;
-  std::unique_ptr<Mlp<SwiGlu>> shared_;
+  SharedExperts shared_;
 };
 
 }  // namespace octet::nn

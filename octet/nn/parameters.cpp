@@ -1,6 +1,7 @@
 #include "octet/nn/parameters.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "octet/nn/weight.hpp"
@@ -29,10 +30,11 @@ Tensor allocate(Stream& stream, std::span<Bucket* const> buckets, Storage storag
   return all.codes;
 }
 
-std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, Storage Bucket::*storage) {
+template <class StorageOf>
+std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, const StorageOf& storage_of) {
   std::vector<Storage> out;
   for (const Bucket& b : buckets)
-    if (std::find(out.begin(), out.end(), b.*storage) == out.end()) out.push_back(b.*storage);
+    if (const Storage s = std::invoke(storage_of, b); std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
   return out;
 }
 
@@ -57,12 +59,12 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 }  // namespace
 
 void Parameters::Collect::parameter(Parameter& p) {
-  if (!adapters) list.push_back(&p), places.push_back({now});
+  if (!adapters) list.push_back(&p), places.push_back({.block = now, .experts = &p == stack});
 }
 
 void Parameters::Collect::adapter(Parameter& p) {
   if (!std::exchange(adapters, true)) list.clear(), places.clear();
-  list.push_back(&p), places.push_back({now});
+  list.push_back(&p), places.push_back({.block = now});
 }
 
 // Of a block's matrix with one use, whose codes can be made of slices.
@@ -74,7 +76,7 @@ void Parameters::Collect::weight(Weight& w) {
 
 void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  for (Bucket& b : buckets_) b.in_turn = share_.divides(Divided::weights) && b.block >= 0;
+  for (Bucket& b : buckets_) b.in_turn = b.share.divides(Divided::weights) && b.block >= 0;
   bind_copies_in_turn(stream);
   bind_whole_copies(stream);
   for (Bucket& b : buckets_) {
@@ -90,14 +92,15 @@ void Parameters::bind(Stream& stream, bool gradients) {
 void Parameters::bind_whole_copies(Stream& stream) {
   for (Bucket* b : those_of(&Bucket::in_turn, false))
     if (!b->coded.empty()) b->codes = stream.zeros({b->count}, DType::u8, Lifetime::run, Category::weights);
-  const auto read = share_.divides(Divided::masters) ? &Bucket::copies : &Bucket::values;
+  const auto read = [](const Bucket& b) { return b.share.divides(Divided::masters) ? b.copies : b.values; };
   for (const Storage s : storages_of(buckets_, read)) {
-    std::vector<Bucket*> whole = those_of(read, s);
-    std::erase_if(whole, [](const Bucket* b) { return b->in_turn || b->codes; });
+    std::vector<Bucket*> whole;
+    for (Bucket& b : buckets_)
+      if (read(b) == s && !b.in_turn && !b.codes) whole.push_back(&b);
     allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
   }
   for (Bucket* b : those_of(&Bucket::in_turn, false)) {
-    const Part own = share_.own_masters(b->count);
+    const Part own = b->share.own_masters(b->count);
     b->copies_part = b->all_copies().rows(own.first, own.count);
   }
 }
@@ -108,7 +111,7 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
   const auto type_of = [](const Bucket& b) { return b.coded.empty() ? code_type(b.copies) : DType::u8; };
   std::vector<std::int64_t> bytes;  // of a block
   for (Bucket* b : those_of(&Bucket::in_turn, true)) {
-    b->copies_part = zeros(share_.own_masters(b->count).count, type_of(*b));
+    b->copies_part = zeros(b->share.own_masters(b->count).count, type_of(*b));
     bytes.resize(std::max(bytes.size(), std::size_t(b->block) + 1));
     bytes[std::size_t(b->block)] += b->count * std::int64_t(size_of(type_of(*b)));
   }
@@ -137,11 +140,17 @@ void Parameters::bind_codes(Bucket& b) {
   }
 }
 
-std::span<Bucket> Parameters::divided_buckets() { return {buckets_.data(), share_.divides(Divided::masters) ? buckets_.size() : 0}; }
+std::vector<Bucket*> Parameters::divided_buckets() {
+  std::vector<Bucket*> out;
+  for (Bucket& b : buckets_)
+    if (b.share.divides(Divided::masters)) out.push_back(&b);
+  return out;
+}
 
 void Parameters::bind_masters(Stream& stream) {
-  for (Bucket& b : divided_buckets()) {
-    const std::int64_t n = share_.own_masters(b.count).count;
+  for (Bucket* const divided : divided_buckets()) {
+    Bucket& b = *divided;
+    const std::int64_t n = b.share.own_masters(b.count).count;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
     if (b.master_is_copy()) b.master = {.codes = b.copies_part, .storage = b.values};
     else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
@@ -150,11 +159,14 @@ void Parameters::bind_masters(Stream& stream) {
 }
 
 void Parameters::bind_slices() {
-  slices_.clear();
-  for (Parameter* p : list_) slices_.push_back(whole_slice(*p));
-  for (const Bucket& b : divided_buckets())
-    for (std::size_t i = 0; i < b.parameters.size(); ++i)
-      slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())] = slice_of(b, i, share_);
+  slices_.resize(list_.size());
+  copies_.clear();
+  for (const Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+      ParameterSlice& slice = slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())];
+      slice = slice_of(b, i);
+      if (shares_.copies() && !b.experts) slice.copy = &copies_.emplace_back(Cut::copied(b.parameters[i]->whole(), shares_.members, false));
+    }
 }
 
 std::vector<Tensor> Parameters::master_scalars() const {
@@ -165,8 +177,8 @@ std::vector<Tensor> Parameters::master_scalars() const {
 }
 
 void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  const bool has_copy = share_.divides(Divided::masters) && list_[i]->value;
-  if (has_copy && !share_.divides(Divided::weights)) nn::set_values(stream, list_[i]->value, host);
+  const bool has_copy = share().divides(Divided::masters) && list_[i]->value;
+  if (has_copy && !share().divides(Divided::weights)) nn::set_values(stream, list_[i]->value, host);
   nn::set_values(stream, slices_[i], host);
 }
 
@@ -186,7 +198,7 @@ void Parameters::bind_gradients(Stream& stream) {
   for (Bucket* b : those_of(&Bucket::sums_apart, true))
     for (Parameter* p : b->parameters) p->gradient.share_storage();
   for (Bucket* b : those_of(&Bucket::sums_apart, false)) {
-    const Part own = share_.own_masters(b->count);
+    const Part own = b->share.own_masters(b->count);
     b->sums = b->gradient.part(own.first, own.count);
   }
   for (Bucket& b : buckets_)
@@ -204,7 +216,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
   int turn = 0;
   for (Bucket& b : buckets_) {
     const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
-    b.sums_apart = share_.divides(Divided::gradients) && once && b.block >= 0;
+    b.sums_apart = b.share.divides(Divided::gradients) && once && b.block >= 0;
   }
   for (Bucket* b : those_of(&Bucket::sums_apart, true)) {
     check(!scales_tensor(b->gradients), "gradients in {} cannot be divided: they have one scale per tensor", b->gradients);
@@ -213,7 +225,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
     b->gradient.storage = values;
     bytes[turn] = std::max(bytes[turn], b->count * std::int64_t(size_of(code_type(values))));
     shared[turn].push_back(b), turn = 1 - turn;
-    b->sums = zero_stored(stream, {share_.own_masters(b->count).count}, b->gradients, Lifetime::run, Category::gradients);
+    b->sums = zero_stored(stream, {b->share.own_masters(b->count).count}, b->gradients, Lifetime::run, Category::gradients);
     if (has_scales(b->gradients)) make_draws(stream);
   }
   for (int slot = 0; slot < 2 && !shared[0].empty(); ++slot) {
@@ -300,7 +312,7 @@ void Parameters::initialize(Stream& stream, std::uint64_t seed) {
 void Parameters::visit_state(StateVisitor& visitor) {
   for (const ParameterSlice& slice : slices_) {
     Parameter& p = *slice.parameter;
-    visitor.state(p.path, {slice.value, p.shape, slice.first, &p.cut}, Tiny::flush);
+    visitor.state(p.path, {slice.value, p.shape, slice.first, &slice.cut()}, Tiny::flush);
     if (visitor.restoring()) ++p.version;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "octet/nn/bucket.hpp"
@@ -15,17 +16,19 @@ class Parameters {
  public:
   /// Binds the value (and the gradient, when `gradients`) of every such parameter that `model.visit` shows. Contents are zero.
   template <class Model>
-  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Share& share = {}) : share_(share) {
-    Collect collect(list_, storage.codes && share.divides(Divided::masters));
+  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Shares& shares = {})
+      : shares_(shares) {
+    Collect collect(list_, storage.codes && share().divides(Divided::masters));
     model.visit(collect);
-    buckets_ = make_buckets(list_, collect.places, storage, share.parts);
+    buckets_ = make_buckets(list_, collect.places, storage, shares);
     bind(stream, gradients);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
   /// In the order of backward.
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  const Share& share() const { return share_; }
+  /// Of the parameters that all ranks have.
+  const Share& share() const { return shares_.all; }
   /// The slice of each parameter that is updated here, in the list's order: where masters are not divided, all of it.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
@@ -61,8 +64,10 @@ class Parameters {
     bool codes;             // weights are asked whether their codes can be made of parts
     bool adapters = false;  // there are some
     int now = -1;
+    const Parameter* stack = nullptr;
     Collect(std::vector<Parameter*>& list, bool codes) : list(list), codes(codes) {}
     void block(int number) override { now = number; }
+    void experts(const Parameter& p) override { stack = &p; }
     void parameter(Parameter& p) override;
     void adapter(Parameter& p) override;
     void weight(Weight&) override;
@@ -76,8 +81,8 @@ class Parameters {
   void bind_slices();
   void bind_shared_gradients(Stream&);
   void make_draws(Stream&);
-  /// Those whose masters are divided: all or none.
-  std::span<Bucket> divided_buckets();
+  /// Those whose masters are divided.
+  std::vector<Bucket*> divided_buckets();
   template <class T>
   std::vector<Bucket*> those_of(T Bucket::*field, T wanted) {
     std::vector<Bucket*> out;
@@ -87,8 +92,9 @@ class Parameters {
   }
 
   std::vector<Parameter*> list_;
-  Share share_;
+  Shares shares_;
   std::vector<Bucket> buckets_;
+  std::deque<Cut> copies_;  // of parameters that another member counts
   std::vector<ParameterSlice> slices_;
   std::vector<Tensor> gradient_buffers_;  // of f32 and bf16
   Tensor draws_;                          // i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits

@@ -13,8 +13,8 @@ scaling::Site stacked(scaling::Site site, const StackedLinear::Config& c) {
 }  // namespace
 
 StackedLinear::StackedLinear(const std::string& path, const Config& c, scaling::Precision& precision, scaling::Site site)
-    : LinearSite(path, std::make_unique<Parameter>(path + ".weight", Shape{c.matrices * c.out, c.in}, c.init), precision,
-                 stacked(std::move(site), c)) {
+    : LinearSite(path, std::make_unique<Parameter>(path + ".weight", Shape{c.matrices * c.out, c.in}, c.init, ParameterRole::matrix, c.cut),
+                 precision, stacked(std::move(site), c)) {
   weight().parameter().matrices = c.matrices * c.joined;
 }
 

@@ -19,6 +19,7 @@ class StackedLinear : public LinearSite {
     std::int64_t used = 1;  // matrices that one token uses
     Init init = {};
     std::int64_t joined = 1;  // matrices whose rows one of these joins, such as gate and up
+    Cut cut = {};             // of a member's part of the stack; empty: all of it
   };
   StackedLinear(const std::string& path, const Config&, scaling::Precision&, scaling::Site);
 
@@ -29,7 +30,10 @@ class StackedLinear : public LinearSite {
   /// Adds to the weight's gradient; with `later`, when this work is run: then x, dy and the groups live until then.
   void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, DeferredWork* later);
 
-  void visit(Visitor& visitor) { visit_weight(visitor), visit_site(visitor); }
+  void visit(Visitor& visitor) {
+    visitor.experts(weight().parameter());
+    visit_weight(visitor), visit_site(visitor);
+  }
 };
 
 }  // namespace octet::nn

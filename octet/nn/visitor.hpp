@@ -15,6 +15,8 @@ class Visitor {
   /// The following parts belong to this block of the model; -1, as at first: to none.
   virtual void block(int) {}
   virtual void parameter(Parameter&) {}
+  /// The next parameter is a stack of experts' matrices, of which ranks of their axis have some each.
+  virtual void experts(const Parameter&) {}
   /// Of an adapter of a layer, whose model's own parameters then do not train.
   virtual void adapter(Parameter& p) { parameter(p); }
   virtual void weight(Weight&) {}

@@ -97,7 +97,7 @@ void Optimizer::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
   for (const State& s : states()) {
     const Parameter& p = *s.of->parameter;
-    visitor.state(s.name, {s.stored, p.shape, s.of->first, &p.cut}, s.tiny);
+    visitor.state(s.name, {s.stored, p.shape, s.of->first, &s.of->cut()}, s.tiny);
   }
 }
 

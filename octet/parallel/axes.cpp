@@ -2,9 +2,12 @@
 
 namespace octet::parallel {
 
-Axes::Axes(comm::Communicator* all, const RanksConfig& c, TensorWire wire) : all_(all != nullptr ? all : &self_) {
+Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wires) : all_(all != nullptr ? all : &self_) {
   make_groups(c);
-  partition_ = partition_of(tensor(), wire), sequences_ = sequences_of(context());
+  divide_experts(c);
+  partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
+  expert_exchange_ = experts_of(experts(), wires.experts), parts_of_stacks_ = partition_of(experts(), wires.tensor);
+  parts_ = divides_experts() ? parts_of_stacks_.get() : partition_.get();
 }
 
 void Axes::make_groups(const RanksConfig& c) {
@@ -16,17 +19,35 @@ void Axes::make_groups(const RanksConfig& c) {
   if (model > 1)
     mesh_.emplace(*all_,
                   std::vector<comm::Axis>{{"tensor", int(c.tensor)}, {"data", int(all_->size() / model)}, {"pipeline", int(c.pipeline)}});
-  if (c.context == 1) return;
-  const int n = int(c.context), rank = data().rank();
-  context_ = data().split(rank / n, rank % n, n);
+  if (c.context > 1) context_ = neighbours_in_data(c.context, c.tensor);
+}
+
+// Of so many, in their order.
+std::unique_ptr<comm::Communicator> Axes::neighbours_in_data(std::int64_t ranks, std::int64_t tensor) {
+  const int n = int(ranks), rank = data().rank();
+  std::unique_ptr<comm::Communicator> out = data().split(rank / n, rank % n, n);
   std::vector<int> members;
-  for (int i = 0; i < n; ++i) members.push_back(all_->rank() + (i - rank % n) * int(c.tensor));
-  context_->report_to(*all_, std::move(members));
+  for (int i = 0; i < n; ++i) members.push_back(all_->rank() + (i - rank % n) * int(tensor));
+  out->report_to(*all_, std::move(members));
+  return out;
+}
+
+// Where the numbers do not fit, the rules of layouts say so.
+void Axes::divide_experts(const RanksConfig& c) {
+  const int n = int(c.expert), ranks = data().size(), rank = data().rank();
+  if (n == 1 || ranks % n != 0) return;
+  experts_ = neighbours_in_data(n, c.tensor);
+  same_experts_ = data().split(rank % n, rank / n, ranks / n);
+  std::vector<int> members;
+  for (int i = rank % n; i < ranks; i += n) members.push_back(all_->rank() + (i - rank) * int(c.tensor));
+  same_experts_->report_to(*all_, std::move(members));
 }
 
 comm::Traffic Axes::traffic(comm::Collective c) const {
-  const comm::Traffic sum = mesh_ ? mesh_->traffic(c) : all_->traffic(c);
-  return context_ ? sum + context_->traffic(c) : sum;
+  comm::Traffic sum = mesh_ ? mesh_->traffic(c) : all_->traffic(c);
+  for (const auto* part : {&context_, &experts_, &same_experts_})
+    if (*part) sum = sum + (*part)->traffic(c);
+  return sum;
 }
 
 }  // namespace octet::parallel

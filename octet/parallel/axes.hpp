@@ -4,21 +4,31 @@
 
 #include "octet/comm/mesh.hpp"
 #include "octet/comm/self/self.hpp"
+#include "octet/nn/bucket.hpp"
 #include "octet/parallel/context_group.hpp"
+#include "octet/parallel/expert_group.hpp"
 #include "octet/parallel/tensor_group.hpp"
 
 namespace octet::parallel {
 
+/// The ranks that have the same parameters as this one: all of them, or stacks of experts.
+struct Sharers {
+  comm::Communicator& all;
+  comm::Communicator& experts;
+  comm::Communicator& of(const nn::Bucket& b) const { return b.experts ? experts : all; }
+};
+
 /// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
 /// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. Ranks of one context
-/// group have parts of the same sequences, and are neighbours within a data group. The tensor axis is the fast one, so a group has
+/// group have parts of the same sequences, and are neighbours within a data group. Ranks of one expert group divide the experts of each
+/// layer, and are neighbours within a data group, too; all else is on each of them. The tensor axis is the fast one, so a group has
 /// neighbours, which share the fastest links; stages are furthest from each other. One rank is a mesh of ones, on which exchanges are
 /// identities.
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
   /// of RanksConfig::beside_data().
-  Axes(comm::Communicator* all, const RanksConfig&, TensorWire = TensorWire::activations);
+  Axes(comm::Communicator* all, const RanksConfig&, const CommConfig& = {});
 
   comm::Communicator& all() { return *all_; }
   /// The ranks that have the same part of the model, each with sequences, or parts of sequences, of its own.
@@ -29,6 +39,13 @@ class Axes {
   comm::Communicator& pipeline() { return mesh_ ? mesh_->along("pipeline") : self_; }
   /// The ranks that have parts of the same sequences; one alone where ranks have whole ones.
   comm::Communicator& context() { return context_ ? *context_ : self_; }
+  /// The ranks of data() that divide the experts, and those that have the same ones as this rank; one alone, and all, where none divides
+  /// them.
+  comm::Communicator& experts() { return experts_ ? *experts_ : self_; }
+  comm::Communicator& same_experts() { return same_experts_ ? *same_experts_ : data(); }
+  nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
+  /// The ranks that have parts of the same matrices: of layers, or of stacks of experts.
+  nn::Partition& parts() { return *parts_; }
   /// The ranks of tensor() as those that divide each layer, and those of context() as those that share sequences.
   nn::Partition& partition() { return *partition_; }
   nn::RowExchange& sequences() { return *sequences_; }
@@ -38,6 +55,7 @@ class Axes {
   int sequence_groups() { return data().size() / context().size(); }
   int sequence_group() { return data().rank() / context().size(); }
   bool divides_sequences() { return context().size() > 1; }
+  bool divides_experts() { return experts().size() > 1; }
   bool divides_layers() { return tensor().size() > 1; }
   /// Ranks of one stage of a pipeline, which are neighbours.
   int of_stage() { return tensor().size() * data().size(); }
@@ -49,12 +67,16 @@ class Axes {
 
  private:
   void make_groups(const RanksConfig&);
+  std::unique_ptr<comm::Communicator> neighbours_in_data(std::int64_t ranks, std::int64_t tensor);
+  void divide_experts(const RanksConfig&);
 
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
-  std::unique_ptr<comm::Communicator> context_;
-  std::unique_ptr<nn::Partition> partition_;
+  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_;
+  std::unique_ptr<nn::Partition> partition_, parts_of_stacks_;
+  std::unique_ptr<nn::ExpertExchange> expert_exchange_;
+  nn::Partition* parts_ = nullptr;
   std::unique_ptr<nn::RowExchange> sequences_;
 };
 

@@ -4,17 +4,18 @@
 
 namespace octet::parallel {
 
-CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i, const nn::Share& share) {
-  const ParameterSlice s = nn::slice_of(b, i, share);
-  const std::int64_t n = s.value.count(), at = b.first[i] + s.first - share.own_masters(b.count).first;
+CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i) {
+  const ParameterSlice s = nn::slice_of(b, i);
+  const std::int64_t n = s.value.count(), at = b.first[i] + s.first - b.share.own_masters(b.count).first;
   const Tensor bytes = b.copies_part.rows(n > 0 ? at : 0, n);
-  return {b.coded[i], {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}};
+  return {b.coded[i], {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}, b.experts};
 }
 
-CodedWeights::CodedWeights(Stream& stream, comm::Communicator& ranks, nn::Parameters& parameters, nn::Partition& partition)
+CodedWeights::CodedWeights(Stream& stream, const Sharers& ranks, nn::Parameters& parameters, nn::Partition& partition)
     : ranks_(ranks), partition_(partition) {
   for (const nn::Bucket& b : parameters.buckets())
-    for (std::size_t i = 0; i < b.coded.size(); ++i) parts_.push_back(part_of(b, i, parameters.share()));
+    for (std::size_t i = 0; i < b.coded.size(); ++i) parts_.push_back(part_of(b, i));
+  std::ranges::stable_partition(parts_, [](const Part& p) { return !p.experts; });
   std::ranges::stable_partition(parts_, [](const Part& p) { return p.weight->parameter().codes.block.whole_tensor(); });
   bind_scales(stream);
 }
@@ -32,6 +33,7 @@ void CodedWeights::bind_scales(Stream& stream) {
     found.push_back(&p), joined_.push_back({p.values, spec, {}, codes.descales});
     count += codes.descales.count();
     if (codes.block.whole_tensor()) of_tensors_ = count;
+    if (codes.block.whole_tensor() || !p.experts) of_all_ = count;
   }
   if (count > 0) scales_ = zeros({count});
   for (std::int64_t i = 0, begin = 0; i < std::int64_t(found.size()); ++i) {
@@ -44,7 +46,9 @@ void CodedWeights::bind_scales(Stream& stream) {
 void CodedWeights::find_scales(Stream& stream) {
   if (scales_)
     nn::find_scales(stream, joined_, [&] {
-      ranks_.all_reduce(stream, scales_, comm::Reduction::max);
+      const std::int64_t of_experts = scales_.count() - of_all_;
+      if (of_all_ > 0) ranks_.all.all_reduce(stream, scales_.rows(0, of_all_), comm::Reduction::max);
+      if (of_experts > 0) ranks_.experts.all_reduce(stream, scales_.rows(of_all_, of_experts), comm::Reduction::max);
       if (of_tensors_ > 0) partition_.max(stream, scales_.rows(0, of_tensors_));
     });
 }

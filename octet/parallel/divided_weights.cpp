@@ -16,22 +16,21 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 
 }  // namespace
 
-DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator& ranks, nn::Parameters& parameters,
-                               nn::Partition& partition)
+DividedWeights::DividedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters, nn::Partition& partition)
     : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters, partition), gathers_(side) {
   if (!divides()) return;
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
-    reserve_gather(stream, ranks, b.count / ranks.size());
+    if (b.share.divides(nn::Divided::masters)) reserve_gather(stream, ranks.of(b), b.count / ranks.of(b).size());
   }
 }
 
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   if (!divides()) return;
-  for (const Tensor& t : scalars) share_maxima(stream, ranks_, t);
-  for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_, t);
+  for (const Tensor& t : scalars) share_maxima(stream, ranks_.all, t);
+  for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_.all, t);
   for (const nn::Bucket& b : parameters_.buckets()) {
-    if (b.codes) continue;
+    if (b.codes || !b.share.divides(nn::Divided::masters)) continue;
     if (!b.master_is_copy()) copy_own_part(stream, b);
     if (!b.in_turn) gather(stream, b);
   }
@@ -46,7 +45,7 @@ void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
   gathers_.forget();
 }
 
-void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.all_gather(stream, b.copies_part, b.all_copies()); }
+void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.of(b).all_gather(stream, b.copies_part, b.all_copies()); }
 
 void DividedWeights::open(Stream& stream, int block, Needed needed) {
   if (!parameters_.share().divides(nn::Divided::weights)) return;
@@ -60,7 +59,7 @@ void DividedWeights::open(Stream& stream, int block, Needed needed) {
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.
 void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
-  const auto [begin, part] = parameters_.share().own_masters(b.count);
+  const auto [begin, part] = b.share.own_masters(b.count);
   const Stored own{.codes = b.copies_part, .storage = b.copies};
   Stored master = b.master;
   if (master.storage == Storage::bf16_nearest) master.storage = Storage::bf16;  // whose codes mean the same
@@ -68,7 +67,7 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   const Scope scope(stream);
   const Tensor values = stream.zeros({part}, DType::f32, Lifetime::scratch, Category::workspace);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
-    const ParameterSlice slice = nn::slice_of(b, i, parameters_.share());
+    const ParameterSlice slice = nn::slice_of(b, i);
     if (slice.value.count() == 0) continue;
     const std::int64_t at = b.first[i] + slice.first - begin;
     ops::decode_stored(stream, slice.value, values.rows(at, slice.value.count()));
@@ -77,17 +76,17 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
 }
 
 std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& b) const {
-  const auto [begin, part] = parameters_.share().own_masters(b.count);
+  const auto [begin, part] = b.share.own_masters(b.count);
   std::vector<float> out(std::size_t(part), 0.0f);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
-    const ParameterSlice slice = nn::slice_of(b, i, parameters_.share());
+    const ParameterSlice slice = nn::slice_of(b, i);
     if (slice.value.count() > 0) nn::get_values(stream, slice.value, out.data() + b.first[i] + slice.first - begin);
   }
   return out;
 }
 
 void DividedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
-  gather_parts(stream, ranks_, own_values(stream, b), host);
+  gather_parts(stream, ranks_.of(b), own_values(stream, b), host);
 }
 
 }  // namespace octet::parallel

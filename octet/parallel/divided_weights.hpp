@@ -12,9 +12,9 @@ namespace octet::parallel {
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
 class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters nn::Share divides among these ranks, and the partition whose member has them; all outlive this. side: as
-  /// GradientSums.
-  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&, nn::Partition&);
+  /// Parameters whose masters nn::Share divides among these ranks, and the partition whose member has their cuts; all outlive this. side:
+  /// as GradientSums.
+  DividedWeights(Stream&, Stream* side, const Sharers& ranks, nn::Parameters&, nn::Partition&);
 
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
@@ -35,7 +35,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void gather(Stream&, const nn::Bucket&);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;
 
-  comm::Communicator& ranks_;
+  Sharers ranks_;
   nn::Parameters& parameters_;
   CodedWeights codes_;
   int blocks_ = 0;

@@ -55,7 +55,7 @@ class GradientSums::OfStep final : public Part {
   using Part::Part;
   bool exchanges(int micro_batch, int micro_batches) const override { return micro_batch + 1 == micro_batches; }
   void exchange(GradientSums& all, Stream& stream) override { all.sum(stream, *this); }
-  bool has_own_sums_only(bool divides) const override { return divides && !shared && !scales_tensor(bucket->gradients); }
+  bool has_own_sums_only() const override { return divides() && !shared && !scales_tensor(bucket->gradients); }
 };
 
 // Sums apart from the values of a micro-batch, whose memory other buckets use in turn.
@@ -73,18 +73,19 @@ class GradientSums::OfMicroBatches final : public Part {
     Exchange& last = all.exchanges_of_[bucket->gradient.codes.data];
     last.begun = true, last.end.set(queue);
   }
-  bool has_own_sums_only(bool) const override { return true; }
+  bool has_own_sums_only() const override { return true; }
 };
 
-GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
-                           const CommConfig& config, CopiedGradients& copied)
-    : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(ranks) {
-  if (ranks.size() == 1) return;
+GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers, const nn::Parameters& parameters, const CommConfig& config,
+                           CopiedGradients& copied)
+    : parameters_(parameters), side_(side), copied_(copied) {
   for (const nn::Bucket& b : parameters.buckets()) {
+    comm::Communicator& ranks = sharers.of(b);
+    if (ranks.size() == 1) continue;
     const Wire wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients);
     for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
-    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, wire));
-    else parts_.push_back(std::make_unique<OfStep>(b, wire));
+    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, ranks, wire));
+    else parts_.push_back(std::make_unique<OfStep>(b, ranks, wire));
     if (!has_shared_scale(wire)) continue;
     std::vector<std::int64_t> values;
     for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
@@ -138,7 +139,8 @@ void GradientSums::join(Stream& stream) {
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
   if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
-    return divides() ? eight_bit_sum_.reduce_scatter(stream, b.gradient, b.sums) : eight_bit_sum_.all_reduce(stream, b.gradient);
+    return part.divides() ? EightBitSum(part.ranks).reduce_scatter(stream, b.gradient, b.sums)
+                          : EightBitSum(part.ranks).all_reduce(stream, b.gradient);
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -149,22 +151,22 @@ void GradientSums::sum(Stream& stream, Part& part) {
 }
 
 void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
-  if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
+  if (part.shared) return part.shared->all_reduce(stream, part.ranks, tensors_of(*part.bucket, values));
   // Scales per tensor need the sums of all of it.
-  if (divides() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
-  if (part.wire == Wire::e4m3) return eight_bit_sum_.all_reduce(stream, values);
-  ranks_.all_reduce(stream, values, comm::Reduction::sum);
+  if (part.divides() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
+  if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).all_reduce(stream, values);
+  part.ranks.all_reduce(stream, values, comm::Reduction::sum);
 }
 
 void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
-  const Stored own = own_part(Stored::plain(values));
-  if (part.wire == Wire::e4m3) return eight_bit_sum_.reduce_scatter(stream, values, own);
-  ranks_.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
+  const Stored own = part.own_part(Stored::plain(values));
+  if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).reduce_scatter(stream, values, own);
+  part.ranks.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
 }
 
-Stored GradientSums::own_part(const Stored& whole) const {
-  const std::int64_t n = whole.count() / ranks_.size();
-  return whole.part(ranks_.rank() * n, n);
+Stored GradientSums::Part::own_part(const Stored& whole) const {
+  const std::int64_t n = whole.count() / ranks.size();
+  return whole.part(ranks.rank() * n, n);
 }
 
 // The values of one micro-batch, exchanged in FP32 sums of the own part.
@@ -178,33 +180,34 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
   if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.sums, micro_batch_ > 0);
-  const Tensor sums = stream.empty({b.count / ranks_.size()}, DType::f32, Lifetime::scratch, Category::workspace);
+  const Tensor sums = stream.empty({b.count / part.ranks.size()}, DType::f32, Lifetime::scratch, Category::workspace);
   add_parts(stream, part, values, Stored::plain(sums), false);
   // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
-  const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
+  const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(part.ranks.rank());
   ops::accumulate(stream, {.x = sums, .sum = b.sums, .draws = parameters_.draws(), .key = key});
 }
 
 // sum = the sum over ranks of the own part, or that added to it: in FP32, rounded once where values travel as they are.
 void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, const Stored& sum, bool adds) {
-  if (part.wire == Wire::e4m3) return eight_bit_sum_.reduce_scatter(stream, values, sum, adds);
+  if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).reduce_scatter(stream, values, sum, adds);
   if (part.shared) {
-    part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
-    return ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = sum, .adds = adds});
+    part.shared->all_reduce(stream, part.ranks, tensors_of(*part.bucket, values));
+    return ops::stored_sum(stream, {.parts = part.own_part(Stored::plain(values)), .sum = sum, .adds = adds});
   }
-  std::vector<Stored> parts(std::size_t(ranks_.size()));
-  ranks_.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
+  std::vector<Stored> parts(std::size_t(part.ranks.size()));
+  part.ranks.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
     for (std::size_t r = 0; r < parts.size(); ++r) parts[r] = Stored::plain(arrived[r]);
     sum_of_parts(stream, parts, sum.part(begin, arrived[0].count()), adds);
   });
 }
 
 // All sums of a bucket, in scratch.
-Stored GradientSums::gathered(Stream& stream, const nn::Bucket& b) {
+Stored GradientSums::gathered(Stream& stream, const Part& part) {
+  const nn::Bucket& b = *part.bucket;
   const Stored all = empty_stored(stream, {b.count}, b.sums.storage);
-  ranks_.all_gather(stream, b.sums.codes, all.codes);
-  if (all.scales) ranks_.all_gather(stream, b.sums.scales, all.scales);
-  ranks_.finish(stream);
+  part.ranks.all_gather(stream, b.sums.codes, all.codes);
+  if (all.scales) part.ranks.all_gather(stream, b.sums.scales, all.scales);
+  part.ranks.finish(stream);
   return all;
 }
 
@@ -214,12 +217,16 @@ std::vector<float> GradientSums::gathered_values(Stream& stream) {
   for (const auto& part : parts_) {
     const nn::Bucket& b = *part->bucket;
     const Scope scope(stream);
-    const Stored all = part->has_own_sums_only(divides()) ? gathered(stream, b) : Stored{};
+    const Stored all = part->has_own_sums_only() ? gathered(stream, *part) : Stored{};
     for (std::size_t i = 0; i < b.parameters.size(); ++i)
       values[b.parameters[i]] = nn::flat_values(stream, std::vector{all ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
   }
   std::vector<float> out;
-  for (const Parameter* p : parameters_.list()) out.insert(out.end(), values[p].begin(), values[p].end());
+  for (const Parameter* p : parameters_.list()) {
+    const auto summed = values.find(p);  // stacks that no other rank has are not
+    const std::vector<float> of = summed != values.end() ? summed->second : nn::flat_values(stream, std::vector{p->gradient.stored()});
+    out.insert(out.end(), of.begin(), of.end());
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/parallel/axes.hpp"
 #include "octet/parallel/copied_gradients.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/ranks_config.hpp"
@@ -23,7 +24,10 @@ namespace octet::parallel {
 /// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate. Factors mu then move per micro-batch.
 ///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
-/// always travel in their own type. Buckets and communicator must outlive this.
+/// always travel in their own type. Buckets and communicators must outlive this.
+///
+/// Gradients of stacks of experts are summed over the ranks that have the same experts: those of other ranks' tokens, which came to these
+/// experts, are in them.
 ///
 /// With a side queue exchanges are its work, beside backward of the next buckets. join() ends them.
 ///
@@ -32,7 +36,7 @@ class GradientSums final : public GradientListener {
  public:
   /// Of several ranks, listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this;
   /// or null. `copied`: sums that come first, of each bucket's own rank.
-  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&, CopiedGradients& copied);
+  GradientSums(Stream&, Stream* side, const Sharers&, const nn::Parameters&, const CommConfig&, CopiedGradients& copied);
   ~GradientSums() override;
 
   /// Whether one rank has all of the gradients' sums.
@@ -63,11 +67,12 @@ class GradientSums final : public GradientListener {
   /// The way of a bucket's gradients to their sums.
   struct Part {
     const nn::Bucket* bucket;
+    comm::Communicator& ranks;
     Wire wire;
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
     std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
 
-    Part(const nn::Bucket& b, Wire w) : bucket(&b), wire(w) {}
+    Part(const nn::Bucket& b, comm::Communicator& r, Wire w) : bucket(&b), ranks(r), wire(w) {}
     virtual ~Part() = default;
     void expect() { pending = bucket->parameters.size(); }
     virtual void begin_micro_batch() {}
@@ -78,7 +83,10 @@ class GradientSums final : public GradientListener {
     virtual void hold(GradientSums&, Stream&) {}
     virtual void exchanged(GradientSums&, Stream&) {}
     /// Whether `sums` of the bucket alone are sums: of other parts, only their owners have any.
-    virtual bool has_own_sums_only(bool divides) const = 0;
+    virtual bool has_own_sums_only() const = 0;
+    bool divides() const { return bucket->share.divides(nn::Divided::masters); }
+    /// Of values of the bucket.
+    Stored own_part(const Stored& whole) const;
   };
   class OfStep;
   class OfMicroBatches;
@@ -86,14 +94,11 @@ class GradientSums final : public GradientListener {
   void complete(Stream&, const Gradient&) override;
   void sum(Stream&, Part&);
   void sum_values(Stream&, Part&, const Tensor& values);
-  Stored own_part(const Stored&) const;
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
   void add_parts(Stream&, Part&, const Tensor& values, const Stored& sum, bool adds);
-  bool divides() const { return parameters_.share().divides(nn::Divided::masters); }
-  Stored gathered(Stream&, const nn::Bucket&);
+  Stored gathered(Stream&, const Part&);
 
-  comm::Communicator& ranks_;
   const nn::Parameters& parameters_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
@@ -102,7 +107,6 @@ class GradientSums final : public GradientListener {
   Stream* side_;
   bool exchanged_ = false;  // since the last join()
   CopiedGradients& copied_;
-  EightBitSum eight_bit_sum_;
   struct Exchange {
     bool begun = false;  // since the last join()
     Point end;           // of the last one

@@ -12,6 +12,9 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           {.at_least = 1, .at_most = 1024}, may_change);
   v.field("context", context, "ranks that have parts of the same sequences, and exchange keys and values", {.at_least = 1, .at_most = 1024},
           may_change);
+  v.field("expert", expert,
+          "of the data ranks, so many neighbours divide the experts of each layer, and send the rows of tokens to each other",
+          {.at_least = 1, .at_most = 1024}, may_change);
   v.field("pipeline", pipeline, "stages of consecutive blocks, each on ranks of its own, through which micro-batches pass",
           {.at_least = 1, .at_most = 1024}, may_change);
   v.choice("pipeline_schedule", schedule, "order in which a stage computes its micro-batches",
@@ -55,6 +58,10 @@ void CommConfig::fields(config::FieldVisitor& v) {
   v.choice("pipeline", pipeline,
            "how activations and their gradients travel between stages of ranks.pipeline; bf16: as f32 under a recipe of f32",
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
+  v.choice("experts", experts,
+           "how rows travel to experts on other ranks; recipe: as codes where the layer reads codes with a scale per 128 values of a row; "
+           "bf16: as f32 under a recipe of f32",
+           {{"recipe", ExpertWire::recipe}, {"bf16", ExpertWire::activations}, {"e4m3", ExpertWire::e4m3}}, may_change);
   v.field("overlap", overlap,
           "whether GPUs exchange gradients, weights and activations while they compute; false: they wait for each exchange", may_change);
   v.field("peer_memory", peer_memory,

@@ -13,6 +13,7 @@ struct RanksConfig {
   std::int64_t data = 0;                      // ranks that each train on their own sequences; 0: all that were started
   std::int64_t tensor = 1;                    // ranks that divide each layer, and train on the same sequences
   std::int64_t context = 1;                   // ranks that have parts of the same sequences
+  std::int64_t expert = 1;                    // of the data ranks, neighbours that divide the experts of each layer: no factor of all()
   std::int64_t pipeline = 1;                  // ranks that each have some blocks
   Schedule schedule = Schedule::one_f_one_b;  // of the pipeline's micro-batches
   std::int64_t chunks = 1;                    // of blocks, per rank of the pipeline
@@ -43,6 +44,7 @@ struct CommConfig {
   Wire gradients = Wire::stored;
   ops::MuGrowth mu_growth = ops::MuGrowth::at_zero;  // when the factor mu of e4m3_shared grows
   TensorWire tensor = TensorWire::activations, pipeline = TensorWire::activations;
+  ExpertWire experts = ExpertWire::recipe;
   bool overlap = true;      // on GPUs, ranks exchange gradients, weights and activations while they compute
   bool peer_memory = true;  // GPUs of one machine exchange large tensors through each other's memory
 

@@ -8,6 +8,8 @@ std::unique_ptr<Stream> queue_beside(Stream& stream, const comm::Communicator& r
   return trains && ranks.size() > 1 && c.overlap && stream.apart_from_host() ? std::make_unique<Stream>(stream) : nullptr;
 }
 
+Sharers sharers_of(Axes& axes, bool trains) { return {trains ? axes.data() : axes.alone(), trains ? axes.same_experts() : axes.alone()}; }
+
 std::unique_ptr<SideWork> work_beside(Stream* queue) {
   return queue != nullptr ? std::make_unique<QueuedWork>(*queue) : std::make_unique<SideWork>();
 }
@@ -22,11 +24,12 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
       beside_products_(work_beside(activation_queue_.get())),
       copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
-      gradient_sums_(stream, gradient_queue_.get(), trains ? axes.data() : axes.alone(), parameters, c, copied_gradients_),
-      weights_(stream, gradient_queue_.get(), axes.data(), parameters, axes.partition()) {
-  for (const Parameter* p : parameters.list()) axes.partition().reserve(stream, p->shape.count());
+      gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), parameters, c, copied_gradients_),
+      weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, axes.parts()) {
+  for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
   if (divides_masters()) owners_.push_back(&axes.data());
+  else if (axes.divides_experts()) owners_.push_back(&axes.experts());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
     if (model->size() > 1) owners_.push_back(model);
   if (axes.has_stages()) reserve_for_values(stream);
@@ -76,8 +79,10 @@ void Sharding::max_over_masters(Stream& stream, const Tensor& x) {
   if (divides_masters()) axes_.data().all_reduce(stream, x, comm::Reduction::max);
 }
 
+bool Sharding::data_ranks_meet() const { return axes_.divides_experts() || parameters_.share().divides(nn::Divided::weights); }
+
 bool Sharding::computes_alone() const {
-  return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !parameters_.share().divides(nn::Divided::weights);
+  return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !data_ranks_meet();
 }
 
 comm::Traffic Sharding::traffic(comm::Collective c) const {

@@ -23,6 +23,13 @@ enum class TensorWire : std::uint8_t {
   e4m3,         // codes with a power-of-two scale per 128 values: see eight_bit_sum.hpp and transfers.hpp
 };
 
+/// How rows travel to the experts that tokens chose; sums come back in the type of activations.
+enum class ExpertWire : std::uint8_t {
+  recipe,       // as codes, where the layer reads codes with a scale per 128 values of a row; otherwise as activations
+  activations,  // in the type of activations
+  e4m3,         // codes with a power-of-two scale per 128 values
+};
+
 /// The wire format of gradients in this storage.
 Wire wire_of(Wire wanted, Storage gradients);
 

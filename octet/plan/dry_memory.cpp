@@ -51,7 +51,7 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
   c.sequence = job_.sequence * stage.context / l.context;
-  c.ranks.context = stage.context, c.ranks.tensor = stage.tensor, c.ranks.zero = stage.zero;
+  c.ranks.context = stage.context, c.ranks.tensor = stage.tensor, c.ranks.expert = stage.experts, c.ranks.zero = stage.zero;
   c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = stage.schedule;  // not those of the run
   c.planned_ranks = int(l.shards());
   return c;
@@ -82,8 +82,17 @@ double DryMemory::needed(const Layout& l) {
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
   const Layout stage = stage_of(l);
-  const Key key{stage.tensor, stage.context, l.context, l.micro_batch, l.recomputed,
-                stage.zero,   l.shards(),    l.level,   l.eight_bit,   job_.micro_batches(l) > 1};
+  const Key key{stage.tensor,
+                stage.context,
+                stage.experts,
+                l.context,
+                l.micro_batch,
+                l.recomputed,
+                stage.zero,
+                l.shards(),
+                l.level,
+                l.eight_bit,
+                job_.micro_batches(l) > 1};
   const auto found = known_.find(key);
   LayerMemory out;
   if (found != known_.end()) {

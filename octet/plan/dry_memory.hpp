@@ -38,8 +38,8 @@ class DryMemory : public MemorySource {
   Target target_;
   Job job_;
   train::Subject subject_;
-  using Key =
-      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t,
+                         optim::Level, bool, bool>;
   std::map<Key, LayerMemory> known_;
 };
 

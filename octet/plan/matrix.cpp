@@ -152,6 +152,9 @@ the schedule 1f1b or, where they say zero bubble, zero_bubble.
 `octet train` refuses a layout that breaks one of these rules, and names the key to change. Rules of plans are about layouts that train, but
 would be slow or do nothing.
 
+Expert ranks are neighbours on the data axis, and divide the experts of each layer: "experts over 8" adds no ranks. A token's row is sent
+once to each rank that has one of its experts.
+
 )";
 
 constexpr const char* assumptions = R"(
@@ -183,7 +186,8 @@ Octet's own rates, on one and two H200 in four precisions, are within 10%. Layou
 **Failures.** Of 1,000 GPUs one fails every 50 hours, as 16,384 GPUs did that trained Llama 3. The best checkpoint interval and the lost time
 follow from Daly's formula. Set `--mtbf-hours`, `--checkpoint-seconds`, `--restart-minutes` and `--repair-hours` to those of your cluster.
 
-**Not modelled.** ZeRO across groups smaller than the data axis. Expert transfers that computation hides. Latency and stragglers.
+**Not modelled.** ZeRO across groups smaller than the data axis. Expert transfers that computation hides, and loads of experts that
+differ. Latency and stragglers.
 
 ## Constants of named machines
 

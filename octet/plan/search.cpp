@@ -57,9 +57,8 @@ class Enumeration {
   void add_mesh(Layout l) {
     l.data = q_.job.gpus / (l.tensor * l.pipeline * l.context), l.eight_bit = eight_bit_;
     if (q_.job.sequences % l.data != 0) return;
-    const std::int64_t ranks = l.tensor * l.context * l.data;
     const std::vector<std::int64_t> experts =
-        q_.model.experts.count > 0 ? powers_of_two(std::min(ranks, q_.model.experts.count)) : std::vector<std::int64_t>{1};
+        q_.model.experts.count > 0 ? powers_of_two(std::min(l.data, q_.model.experts.count)) : std::vector<std::int64_t>{1};
     for (const std::int64_t e : experts)
       for (const std::int64_t chunks : chunk_counts(q_.model, l.pipeline)) {
         l.experts = e, l.chunks = chunks;

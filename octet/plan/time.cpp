@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/parallel/expert_group.hpp"
 #include "octet/plan/memory.hpp"
 
 namespace octet::plan {
@@ -88,8 +89,12 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   out.tensor = 8 * h * gathered * share(l.tensor) * tokens;
   // K and V once forward, again backward, and their gradients.
   out.context = 6 * 2 * double(m.key_columns()) / double(l.tensor) * share(l.context) * tokens;
-  const double routed = m.expert_layers() / double(m.layers()) * double(m.experts.per_token);
-  if (l.experts > 1) out.experts = 2 * ((s.eight_bit ? 1 : 2) + 2) * h * routed * share(l.experts) * tokens / double(l.tensor);
+  // A token's row goes once to each other rank with one of its experts, x twice and dy; a sum comes back for both. Computed again, x goes
+  // once more.
+  const double code = s.eight_bit ? 1 : 2, again = l.recomputed == Recomputed::block ? code : 0;
+  if (l.experts > 1)
+    out.experts = (3 * code + 2 * 2 + again) * h * tokens / double(l.tensor) * m.expert_layers() / double(m.layers()) *
+                  double(l.experts - 1) * parallel::visit_chance(m.experts.per_token, m.experts.count, m.experts.count / l.experts);
   return out;
 }
 

@@ -28,7 +28,7 @@ Replay::Turn Replay::begin(const Stream& stream, const Form& form) {
   if (stream.observed()) return turn;
   Record& r = records_[form];
   turn.record_ = &r;
-  const bool records = stream.device() == Device::cuda || (pretends_ && stream.device() == Device::null);
+  const bool records = allowed_ && (stream.device() == Device::cuda || (pretends_ && stream.device() == Device::null));
   if (!records || r.seen < eager_runs) turn.mode_ = Mode::plain;
   else turn.mode_ = r.seen == eager_runs ? Mode::record : Mode::replay;
   r.seen += r.seen <= eager_runs;

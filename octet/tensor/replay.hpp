@@ -52,6 +52,9 @@ class Replay {
   Turn begin(const Stream&, const Form&);
   void part(Stream&, const Turn&, int number, const Body&);
 
+  /// Whether parts may be recorded: not where the host reads values that they make. They are at first.
+  void allow(bool recording) { allowed_ = recording; }
+
   /// For tests: on the null device, too, parts are recorded and replayed. A replay counts its work and does nothing else.
   void pretend() { pretends_ = true; }
   /// Forms that are recorded.
@@ -62,7 +65,7 @@ class Replay {
   void run(Stream&, const Turn&, Part&, const Body&);
 
   std::map<Form, Record> records_;
-  bool pretends_ = false;
+  bool pretends_ = false, allowed_ = true;
 };
 
 }  // namespace octet

@@ -3,6 +3,7 @@
 #include "octet/ops/combine_rows/combine_rows.hpp"
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/route/route.hpp"
+#include "octet/ops/visits/visits.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.hpp"
 #include "octet/tensor/replay.hpp"
 #include "tests/cuda/activation.hpp"
@@ -139,9 +140,35 @@ Case replayed() {
           }};
 }
 
+// The rows that go to other members: their map has choices that are none.
+Case visits_case(const Choosing& c, std::int64_t members) {
+  return {format("visits of {} members, {}", members, c.name()), [=](Side& side) {
+            Stream& s = side.stream();
+            const std::int64_t T = c.tokens, L = c.experts / members, C = std::min(c.choices, members), J = std::min(c.choices, L);
+            const Tensor chosen = side.raw(chosen_of(c), {T, c.choices}), visited = side.poisoned({T, C}, DType::i32);
+            ops::visited_members(s, chosen, L, visited);
+            const ops::ExpertMap map = ops::empty_expert_map(s, T, C, members, 1, Lifetime::run);
+            ops::expert_map(s, visited, map);
+            const std::int64_t n = std::max<std::int64_t>(map.rows(), 1);
+            const ops::PackedChoices packed{
+                chosen, visited, map.row, L, s.zeros({n, J}, DType::i32, Lifetime::run), s.zeros({n, J}, DType::f32, Lifetime::run)};
+            ops::pack_choices(s, packed, side.gaussian({T, c.choices}, 3));
+            const Tensor back = side.poisoned({T, c.choices}, DType::f32), y = side.poisoned({T, 40}, DType::bf16);
+            ops::unpack_weights(s, packed, back);
+            ops::combine_rows(s, side.gaussian({map.rows(), 40}, 4, DType::bf16), map, y);
+            side.result("visited", visited, same_bits()), side.result("row", map.row, same_bits());
+            side.result("experts", packed.experts, same_bits()), side.result("weights", packed.weights, same_bits());
+            side.result("weights back", back, same_bits()), side.result("y", y, same_bits());
+          }};
+}
+
 std::vector<Case> make() {
   std::vector<Case> cases;
   add_routes(cases);
+  for (const std::int64_t members : {2, 4, 8}) {
+    cases.push_back(visits_case({1000, 8, 64, 128, 64}, members)), cases.push_back(visits_case({129, 2, 64, 128, 64}, members));
+    cases.push_back(visits_case({0, 2, 8, 16, 8}, members));
+  }
   for (const Choosing& c : choosings()) cases.push_back(map_case(c));
   const Choosing small{50, 2, 4, 16, 4}, whole{150, 2, 4, 128, 3}, none{0, 2, 4, 128, 4};
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {

@@ -157,6 +157,7 @@ class MpiCommunicator final : public Communicator {
   void transfer(const Call&, const Call* second);
 
   void exchange_parts(const Call&, const Tensor& from, const Tensor& to);
+  void exchange_uneven(const Call&);
   void gather_parts(const Call&, const void* from, const Tensor& to);
 
   /// Starts a transfer, by f(request), and completes it.
@@ -244,6 +245,35 @@ void MpiCommunicator::exchange_parts(const Call& call, const Tensor& from, const
   complete(call, [&](MpiRequest** r) { return mpi_transport().all_to_all(group_, from.data, to.data, bytes, r); });
 }
 
+// One transfer per pair of ranks that exchange values. The own part is copied.
+void MpiCommunicator::exchange_uneven(const Call& call) {
+  const std::size_t value = size_of(call.from.dtype);
+  std::vector<MpiRequest*> under_way;
+  const auto each_part = [&](const Tensor& all, Counts counts, const auto& f) {
+    std::uint8_t* at = all.u8();
+    for (int r = 0; r < size(); ++r) {
+      const std::size_t bytes = std::size_t(counts[std::size_t(r)]) * value;
+      if (bytes > 0) f(r, at, bytes);
+      at += bytes;
+    }
+  };
+  const std::uint8_t* own = nullptr;
+  const auto start = [&](const auto& transfer) {
+    MpiRequest* request = nullptr;
+    require(call, transfer(&request));
+    under_way.push_back(request);
+  };
+  each_part(call.from, call.sent, [&](int r, std::uint8_t* at, std::size_t) { own = r == rank() ? at : own; });
+  each_part(call.to, call.received, [&](int r, std::uint8_t* at, std::size_t bytes) {
+    if (r == rank()) std::memcpy(at, own, bytes);
+    else start([&](MpiRequest** request) { return mpi_transport().receive(group_, at, bytes, r, request); });
+  });
+  each_part(call.from, call.sent, [&](int r, std::uint8_t* at, std::size_t bytes) {
+    if (r != rank()) start([&](MpiRequest** request) { return mpi_transport().send(group_, at, bytes, r, request); });
+  });
+  for (MpiRequest* request : under_way) complete(call, request);
+}
+
 void MpiCommunicator::gather_parts(const Call& call, const void* from, const Tensor& to) {
   const std::size_t bytes = to.bytes() / std::size_t(size());
   const void* const own = to.u8() + std::size_t(rank()) * bytes;
@@ -317,7 +347,7 @@ void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) 
   if (stream.device() == Device::null) return;
   switch (call.kind) {
     case Collective::all_gather: return gather_parts(call, call.from.data, call.to);
-    case Collective::all_to_all: return exchange_parts(call, call.from, call.to);
+    case Collective::all_to_all: return call.uneven() ? exchange_uneven(call) : exchange_parts(call, call.from, call.to);
     case Collective::broadcast:
       return complete(call, [&](MpiRequest** r) { return mpi_transport().broadcast(group_, call.to.data, call.to.bytes(), call.peer, r); });
     case Collective::barrier: return complete(call, [&](MpiRequest** r) { return mpi_transport().barrier(group_, r); });

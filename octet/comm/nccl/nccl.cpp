@@ -196,11 +196,16 @@ void NcclCommunicator::require(const Call& call, ncclResult_t result) {
 }
 
 ncclResult_t NcclCommunicator::start_all_to_all(Stream& stream, const Call& call) {
-  const std::size_t bytes = call.to.bytes() / std::size_t(size());
+  const std::size_t equal = call.to.bytes() / std::size_t(size()), value = size_of(call.to.dtype);
+  const auto bytes_of = [&](Counts counts, int r) { return counts.empty() ? equal : std::size_t(counts[std::size_t(r)]) * value; };
+  const std::uint8_t* from = call.from.u8();
+  std::uint8_t* to = call.to.u8();
   nccl().begin_group();
   for (int r = 0; r < size(); ++r) {
-    nccl().send(call.from.u8() + std::size_t(r) * bytes, bytes, ncclUint8, r, comm_, stream.queue());
-    nccl().receive(call.to.u8() + std::size_t(r) * bytes, bytes, ncclUint8, r, comm_, stream.queue());
+    const std::size_t out = bytes_of(call.sent, r), in = bytes_of(call.received, r);
+    if (out > 0) nccl().send(from, out, ncclUint8, r, comm_, stream.queue());
+    if (in > 0) nccl().receive(to, in, ncclUint8, r, comm_, stream.queue());
+    from += out, to += in;
   }
   return nccl().end_group();
 }
@@ -236,7 +241,7 @@ void NcclCommunicator::start_barrier(Stream& stream, const Call& call) {
 
 void NcclCommunicator::called(const Call& call) {
   if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
-  last_ = call;
+  last_ = call, last_.sent = last_.received = {};  // which are the caller's
   if (heartbeats_ != nullptr) heartbeats_->called();
 }
 

@@ -179,7 +179,7 @@ void receive(const Passage& way, const Tensor& x, int from) {
 
 // The library's own sum of all values at every rank is as fast.
 bool carries(const Call& c) {
-  if (c.whole().bytes() < least_bytes) return false;
+  if (c.whole().bytes() < least_bytes || c.uneven()) return false;
   switch (c.kind) {
     case Collective::reduce_scatter: return c.reduction == Reduction::sum && (c.from.dtype == DType::f32 || c.from.dtype == DType::bf16);
     case Collective::all_reduce:

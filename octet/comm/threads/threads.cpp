@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -43,6 +44,8 @@ class ThreadCommunicator final : public Communicator {
   void compute(const Call&);
   void reduce(const Call&);
   std::optional<Team::Failure> compare() const;
+  std::optional<Team::Failure> compare_counts() const;
+  void exchange_uneven(const Call&);
 
   void require(const Call& call, const std::optional<Team::Failure>& failure) {
     if (failure) throw error(call, name_of(failure->peer), sentence(name_of(failure->peer), failure->what));
@@ -68,10 +71,18 @@ void ThreadCommunicator::run(Stream& stream, const Call& call, const Call* secon
 std::optional<Team::Failure> ThreadCommunicator::compare() const {
   for (int r = 1; r < size(); ++r) {
     const Call &a = of(0), &b = of(r);
-    if (a.kind != b.kind || a.from.count() != b.from.count() || a.from.dtype != b.from.dtype || a.reduction != b.reduction ||
-        a.peer != b.peer)
+    const bool same_count = a.uneven() ? b.uneven() : !b.uneven() && a.from.count() == b.from.count();
+    if (a.kind != b.kind || !same_count || a.from.dtype != b.from.dtype || a.reduction != b.reduction || a.peer != b.peer)
       return Team::Failure{r, format("calls {}, but rank {} {}", to_text(b), name_of(0), to_text(a))};
   }
+  return of(0).uneven() ? compare_counts() : std::nullopt;
+}
+
+std::optional<Team::Failure> ThreadCommunicator::compare_counts() const {
+  for (int to = 0; to < size(); ++to)
+    for (int from = 0; from < size(); ++from)
+      if (const std::int64_t sent = of(from).sent[std::size_t(to)], wanted = of(to).received[std::size_t(from)]; sent != wanted)
+        return Team::Failure{from, format("sends {} values to rank {}, which wants {}", sent, name_of(to), wanted)};
   return {};
 }
 
@@ -93,6 +104,16 @@ void ThreadCommunicator::reduce(const Call& call) {
   for (int r = 0; r < size(); ++r) copy_bytes(to, part(of(r).to, own.begin, own.count));
 }
 
+void ThreadCommunicator::exchange_uneven(const Call& call) {
+  std::int64_t at = 0;
+  for (int r = 0; r < size(); ++r) {
+    const Counts sent = of(r).sent.first(std::size_t(rank()));
+    const std::int64_t n = call.received[std::size_t(r)];
+    copy_bytes(part(of(r).from, std::accumulate(sent.begin(), sent.end(), std::int64_t(0)), n), part(call.to, at, n));
+    at += n;
+  }
+}
+
 void ThreadCommunicator::compute(const Call& call) {
   switch (call.kind) {
     case Collective::all_reduce:
@@ -101,6 +122,7 @@ void ThreadCommunicator::compute(const Call& call) {
       for (int r = 0; r < size(); ++r) copy_bytes(of(r).from, part(call.to, r * call.from.count(), call.from.count()));
       return;
     case Collective::all_to_all: {
+      if (call.uneven()) return exchange_uneven(call);
       const std::int64_t n = call.to.count() / size();
       for (int r = 0; r < size(); ++r) copy_bytes(part(of(r).from, rank() * n, n), part(call.to, r * n, n));
       return;

@@ -94,6 +94,17 @@ TEST(ThreadRanks, DifferentCollectivesAreRefusedByAll) {
   EXPECT_TRUE(has(e, "rank 1 calls all_reduce (max) of f32 [8], but rank 0 all_reduce (sum) of f32 [8]")) << e.what();
 }
 
+TEST(ThreadRanks, UnevenPartsOfOtherSizesThanWantedAreRefusedByAll) {
+  const CommError e = error_of({.ranks = 3}, [](Communicator& c) {
+    Stream s(Device::cpu);
+    const std::int64_t sent[] = {1, 2, 0}, all = 3, n = c.rank() == 0 ? 3 : c.rank() == 1 ? 6 : 1;
+    const std::int64_t received[] = {n / 3, n / 3, n - n / 3 * 2};
+    c.all_to_all(s, ones(s, all), sent, ones(s, n), received);
+  });
+  EXPECT_EQ(e.peer, 2);
+  EXPECT_TRUE(has(e, "rank 2 sends 0 values to rank 2, which wants 1")) << e.what();
+}
+
 TEST(ThreadRanks, AReceiveOfAnotherSizeIsRefused) {
   const CommError e = error_of({.ranks = 2}, [](Communicator& c) {
     Stream s(Device::cpu);

@@ -72,7 +72,7 @@ void require_whole_heads(const ModelShape& s) {
 
 namespace {
 
-nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double out_deviation) {
+nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double out_deviation, nn::ExpertExchange& exchange) {
   const ExpertsShape& e = s.experts;
   return {.width = s.width,
           .hidden = e.width,
@@ -81,7 +81,18 @@ nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double o
           .layer = e.layers_before(layer),
           .routing = e.routing(),
           .limit = float(e.limit),
-          .out_deviation = out_deviation};
+          .out_deviation = out_deviation,
+          .exchange = &exchange};
+}
+
+nn::LatentConfig latent_of(const ModelShape& s) {
+  const LatentShape& l = s.latent;
+  return {.kv_rank = l.rank,
+          .q_rank = l.query_rank,
+          .turned = l.turned,
+          .value_dim = l.value_width,
+          .pairs = l.pairs,
+          .score_factor = s.rope_scaling ? float(ops::rope_score_factor(*s.rope_scaling)) : 1};
 }
 
 }  // namespace
@@ -98,12 +109,13 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                                                    .qkv_bias = variant.qkv_bias,
                                                    .out_deviation = out,
                                                    .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
-                                                   .norms_of_all_heads = variant.norms_of_all_heads},
+                                                   .norms_of_all_heads = variant.norms_of_all_heads,
+                                                   .latent = latent_of(s)},
                                      .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .out_deviation = out}},
                                      .norm_eps = s.norm_eps};
   const auto block_of = [&](std::int64_t layer) {
     nn::GatedBlock::Config config = block;
-    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out);
+    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out, *options.experts);
     return config;
   };
   return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block_of, 0, options, precision);

@@ -11,7 +11,7 @@ void check_chosen(const Stream& stream, const Tensor& chosen, std::int64_t exper
   if (stream.device() != Device::cpu) return;  // a GPU's kernel leaves such choices out
   const std::int32_t* const expert = chosen.as<std::int32_t>();
   for (std::int64_t i = 0; i < chosen.count(); ++i)
-    check(expert[i] >= 0 && expert[i] < experts, "expert_map: choice {} of token {} is expert {}, outside [0, {})", i % chosen.shape[1],
+    check(expert[i] >= -1 && expert[i] < experts, "expert_map: choice {} of token {} is expert {}, outside [0, {})", i % chosen.shape[1],
           i / chosen.shape[1], expert[i], experts);
 }
 

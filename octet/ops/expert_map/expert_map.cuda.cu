@@ -86,8 +86,11 @@ __global__ void __launch_bounds__(threads) place_choices_kernel(const std::int32
     }
   }
   __syncthreads();
-  if (expert < 0) return;
   const std::int64_t i = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (expert < 0) {
+    if (i < choices) row[i] = -1;
+    return;
+  }
   const int to = places[std::int64_t(blockIdx.x) * experts + expert] + counts[int(threadIdx.x / 32) * experts + expert] + earlier;
   row[i] = to, source[to] = std::int32_t(i);
 }

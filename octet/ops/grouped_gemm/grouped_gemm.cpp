@@ -24,7 +24,8 @@ void on_cpu(Stream& stream, const GroupedGemm& g) {
 }
 
 void run(Stream& stream, const GroupedGemm& g) {
-  const double flops = 2.0 * double(g.d.shape[1]) * double(g.K()) * double(g.along_k ? g.a.rows() : g.d.shape[0]);
+  const std::int64_t rows = g.along_k ? g.K() : g.d.shape[0], counted = g.groups.counted > 0 ? g.groups.counted : rows;
+  const double flops = 2.0 * double(g.d.shape[1]) * double(g.along_k ? g.a.rows() : g.K()) * double(counted);
   const bool eight_bit = g.a.eight_bit() || g.b.eight_bit();
   stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = eight_bit ? flops : 0});
   const Scope scope(stream);

@@ -19,13 +19,20 @@ Shape matrix_of(const Parameter& p) {
   return {s[s.rank - 2] / p.matrices, s[s.rank - 1]};
 }
 
+// Of a parameter of which another owner has a part: the own part may be a number of whole matrices.
+bool has_whole_matrices(const Parameter& p) {
+  if (!p.cut) return true;
+  const std::int64_t matrix = p.shape.count() / p.matrices;
+  return p.cut.pieces.size() == 1 && p.cut.pieces[0].run == p.shape.count() && p.cut.pieces[0].first % matrix == 0;
+}
+
 class Muon final : public Update {
  public:
   Muon(Stream& stream, const OptimizerConfig& config, std::vector<UpdatedSlice> slices)
       : config_(config), slices_(std::move(slices)), compute_(stream.apart_from_host() ? DType::bf16 : stream.target().gemm_compute) {
     std::vector<WantedState> wanted;
     for (const UpdatedSlice& s : slices_) {
-      check(s.of.whole() && !s.parameter().cut, "muon: {} is a part of a matrix", s.parameter().path);
+      check(s.of.whole() && has_whole_matrices(s.parameter()), "muon: {} is a part of a matrix", s.parameter().path);
       wanted.push_back({s.parameter().shape, state_storage(s.parameter(), config.storage().m)});
     }
     const States states = allocate_states(stream, wanted, config.offload);

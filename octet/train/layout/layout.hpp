@@ -12,10 +12,11 @@ namespace octet::train {
 enum class Recomputed : std::uint8_t { none, norms, block };  // norms: norms and the activation function
 std::string to_text(Recomputed);
 
-/// How ranks divide the training of a model. Rank order: tensor, context, data, pipeline; experts use the ranks of tensor x context x data.
+/// How ranks divide the training of a model. Rank order: tensor, context, data, pipeline. Experts use the ranks of data: their axis is no
+/// factor of the number of ranks.
 struct Layout {
   std::int64_t tensor = 1, pipeline = 1, context = 1, data = 1;
-  std::int64_t experts = 1;  // ranks that divide the routed experts
+  std::int64_t experts = 1;  // of these, neighbours that divide the routed experts
   parallel::Schedule schedule = parallel::Schedule::one_f_one_b;
   std::int64_t chunks = 1;  // of a pipeline stage
   std::int64_t zero = 0;

@@ -24,7 +24,7 @@ constexpr Axis pipeline = axis_of<&Layout::pipeline>("ranks.pipeline"), chunks =
 constexpr Axis schedule{"ranks.pipeline_schedule", [](const Layout& l) { return format("\"{}\"", to_text(l.schedule)); }, pipeline.used};
 constexpr Axis zero{"ranks.zero", [](const Layout& l) { return format("{}", l.zero); }, [](const Layout& l) { return l.zero > 0; }};
 constexpr Axis data{"ranks.data", [](const Layout& l) { return format("{}", l.data); }, [](const Layout&) { return true; }};
-constexpr Axis experts{"experts", [](const Layout& l) { return format("{}", l.experts); }, [](const Layout&) { return true; }};
+constexpr Axis experts = axis_of<&Layout::experts>("ranks.expert");
 constexpr Axis micro_batch{"train.batch", [](const Layout& l) { return format("{}", l.micro_batch); },
                            [](const Layout& l) { return l.eight_bit; }};
 
@@ -155,20 +155,59 @@ Rules of_steps() {
        [](const Layout& l, const Subject& s) {
          return format("{} {} of one GPU are not a multiple of 16, as 8-bit GEMMs need", odd_size(l, s).size, odd_size(l, s).name);
        }},
-      {always, experts, "Expert ranks divide the experts, and the ranks of a stage.",
+  };
+}
+
+// Of a rank of n: values of a stack of experts that are a multiple of a block of scales.
+bool has_whole_stacks(const Layout& l, const Subject& s) {
+  const std::int64_t width = s.shape.width * s.shape.experts.width, matrices = s.experts / l.experts;
+  return matrices * width % storage_block == 0;
+}
+
+// The variable whose scales a part of a stack would cut.
+const optim::StateKey* cut_stack(const Layout& l, const Subject& s) {
+  if (!s.optimizer || has_whole_stacks(l, s)) return nullptr;
+  const optim::StateStorage storage = s.storage(l);
+  const auto& keys = optim::state_keys();
+  const auto found = std::ranges::find_if(keys, [&](const optim::StateKey& k) { return k.variable && scales_blocks(storage.*k.storage); });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+Rules of_experts() {
+  return {
+      {always, experts, "The experts and `ranks.data` are multiples of it.",
+       [](const Layout& l, const Subject& s) { return s.experts > 0 && s.experts % l.experts == 0 && l.data % l.experts == 0; },
        [](const Layout& l, const Subject& s) {
-         return l.experts == 1 || (s.experts > 0 && s.experts % l.experts == 0 && l.tensor * l.context * l.data % l.experts == 0);
-       },
-       [](const Layout& l, const Subject& s) {
-         if (s.experts == 0) return std::string("the model has no experts");
-         return format("{} experts and tensor x context x data = {} must be multiples of it", s.experts, l.tensor * l.context * l.data);
+         if (s.experts == 0) return std::string("the model has no experts; set it to 1");
+         return format("{} experts per layer and ranks.data = {} must be multiples of it; the nearest number is {}", s.experts, l.data,
+                       nearest(l.experts, [&](std::int64_t n) { return s.experts % n == 0 && l.data % n == 0; }));
        }},
-      {here, experts, "Experts are on all ranks, and the family is one of this version.",
-       [](const Layout& l, const Subject& s) { return l.experts == 1 && (s.experts == 0 || s.family() != nullptr); },
+      {here, experts, "`ranks.tensor` is 1.", [](const Layout& l, const Subject&) { return l.tensor == 1; },
        [](const Layout& l, const Subject&) {
-         return std::string(l.experts > 1 ? "this version does not divide experts among ranks; set it to 1"
-                                          : "this version plans this model, and does not train it");
+         return format("ranks.tensor = {}: this version does not divide layers with experts; set ranks.tensor = 1", l.tensor);
        }},
+      wide_sums(experts),
+      no_average(experts),
+      {here, experts, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
+       says("factors mu of e4m3_shared are kept by the rank that saves all; set comm.gradients = \"e4m3\" and optim.gradients to another "
+            "storage")},
+      {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
+       [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
+       [](const Layout&, const Subject& s) {
+         return format("comm.experts = \"e4m3\" has a scale per {} values of a row, and model.width = {}; set comm.experts = \"bf16\"",
+                       storage_block, s.shape.width);
+       }},
+      {here, experts, "Where moments or weights have a scale per 128 values, a rank's experts consist of complete blocks.",
+       [](const Layout& l, const Subject& s) { return cut_stack(l, s) == nullptr; },
+       [](const Layout& l, const Subject& s) {
+         const optim::StateKey* const k = cut_stack(l, s);
+         return format("{} = \"{}\" has a scale per {} values, and {} experts of {} x {} values are no multiple of it; set {} = \"bf16\"",
+                       k->key, s.storage(l).*k->storage, storage_block, s.experts / l.experts, s.shape.width, s.shape.experts.width,
+                       k->key);
+       }},
+      {here, data, "The model's family is one of this version.",
+       [](const Layout&, const Subject& s) { return s.experts == 0 || s.family() != nullptr; },
+       says("this version plans this model, and does not train it")},
   };
 }
 
@@ -343,7 +382,7 @@ std::string sentence(const LayoutRule* broken, const Layout& l, const Subject& s
 const std::vector<LayoutRule>& layout_rules() {
   static const Rules all = [] {
     Rules out;
-    for (const auto& of : {of_steps, of_tensor, of_context, of_pipeline, of_zero})
+    for (const auto& of : {of_steps, of_tensor, of_context, of_experts, of_pipeline, of_zero})
       for (const LayoutRule& rule : of()) out.push_back(rule);
     return out;
   }();

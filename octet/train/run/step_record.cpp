@@ -39,11 +39,18 @@ void StepRecord::begin() {
             .exchanging = ranks_.all().seconds(),
             .before = work(),
             .updated = {},
-            .told = {}};
+            .told = {},
+            .sent = sent()};
+}
+
+std::int64_t StepRecord::sent() {
+  std::int64_t bytes = 0;
+  for (int c = 0; c < comm::collectives; ++c) bytes += engine().traffic(comm::Collective(c)).bytes;
+  return bytes;
 }
 
 void StepRecord::updated() {
-  marks_.updated = work();
+  marks_.updated = work(), marks_.sent_updated = sent();
   shown_ = read_out(engine());
 }
 
@@ -57,7 +64,7 @@ void StepRecord::results(std::span<const data::Batch> micro_batches) {
   count_skip(micro_batches);
   recorder.loss_scale(step, shown_.loss_scale);
   if (measured(step) && !std::isfinite(shown_.parameter_squares)) finite_.of_weights();
-  marks_.told = work() - marks_.updated;
+  marks_.told = work() - marks_.updated, marks_.sent_told = sent() - marks_.sent_updated;
 }
 
 void StepRecord::count_skip(std::span<const data::Batch> micro_batches) {
@@ -75,6 +82,8 @@ void StepRecord::count_skip(std::span<const data::Batch> micro_batches) {
 void StepRecord::end() {
   const std::int64_t step = run_.at.step;
   ran_ = promised_part(work() - marks_.before - marks_.told);
+  // A replayed part makes no calls, and a plan has no bytes that depend on data: where there are such bytes, nothing is replayed.
+  sent_ = std::max(ran_.sent_bytes, sent() - marks_.sent - marks_.sent_told);
   if (!measured(step) && shown_.step.skip == 0) keep_to_plan(ran_);
   if (step == 1 && ranks_.leads()) store_gemm_algorithms(open_.folder(), engine().stream.device());
   event_ = event_of(shown_, step, step * config_.tokens_per_step(), engine());
@@ -103,7 +112,7 @@ void StepRecord::emit(std::span<const data::Batch> micro_batches) {
   const std::int64_t step = run_.at.step;
   data::Loader& loader = run_.loader;
   const Device device = engine().stream.device();
-  if (measured(step)) run_.recorder.ranks(step, ranks_.agreed(), ran_.sent_bytes);
+  if (measured(step)) run_.recorder.ranks(step, ranks_.agreed(), sent_);
   if (measured(step)) run_.recorder.machine(step, device, double(loader.position()) / double(loader.epoch_samples()));
   event_.seconds = ranks_.agreed().seconds;
   event_.time = run_.recorder.seconds();

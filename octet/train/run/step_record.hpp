@@ -33,6 +33,7 @@ class StepRecord {
  private:
   Engine& engine() { return run_.engine.engine(); }
   Work work() { return engine().stream.work(); }
+  std::int64_t sent();
   void count_skip(std::span<const data::Batch> micro_batches);
   void keep_to_plan(const telemetry::StepWork& ran);
   void show();
@@ -45,11 +46,13 @@ class StepRecord {
   Finiteness& finite_;
   struct Marks {
     double seconds = 0, waited = 0, exchanging = 0;
-    Work before, updated, told;  // told: exchanges of the read-out, which no plan has
+    Work before, updated, told;                              // told: exchanges of the read-out, which no plan has
+    std::int64_t sent = 0, sent_updated = 0, sent_told = 0;  // bytes of calls that the host has made, at the same times
   };
   Marks marks_;
   Readout shown_;
   telemetry::StepWork ran_;
+  std::int64_t sent_ = 0;  // bytes of the step, with those that depend on data
   telemetry::StepEvent event_;
 };
 

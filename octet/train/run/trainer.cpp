@@ -223,7 +223,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
 void Trainer::save_result() {
   const std::string folder = run_.folder() + "/weights";
   if (config_.lora) save_adapters(engine(), config_.lora, folder, config_.model.init);
-  else save_weights(engine(), folder, models::weights_dtype(companions_), companions_);
+  else save_weights(engine(), folder, models::weights_dtype(companions_), stored_companions(companions_, run_.folder()));
 }
 
 std::vector<data::Batch> Trainer::next_micro_batches() {

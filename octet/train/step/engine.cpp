@@ -23,6 +23,11 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   return {.part = ranks.rank(), .parts = ranks.size(), .divided = divides ? nn::Divided(c.ranks.zero) : nn::Divided::nothing};
 }
 
+// Experts have no copies where each is on one rank.
+nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
+  return {share_of(c, axes.data()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
+}
+
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
@@ -36,6 +41,7 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axe
 std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
   options.partition = &axes.partition(), options.sequences = &axes.sequences();
+  options.experts = &axes.expert_exchange();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   models::attach_adapters(*model, c.adapters, precision);
@@ -50,18 +56,19 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks, c.comm.tensor),
+    : axes(ranks, c.ranks, c.comm),
       stream(device, target),
       precision(precision_of(c, axes)),
       model(make_model(stream, c, precision, axes)),
       frozen(stream, *model, precision.activations()),
-      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
-      weight_scales(stream, axes.partition(), *model),
+      weight_scales(stream, axes.parts(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
+  pipeline.recordings().allow(!axes.divides_experts());  // the host reads how many rows come
   model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
   const auto scaling = c.loss_scale.mode_for(precision.activations());
@@ -119,7 +126,7 @@ std::vector<std::vector<float>> Engine::whole_gradients() {
   std::size_t at = 0;
   for (const Parameter* p : parameters.list()) {
     const auto values = std::span(own).subspan(at, std::size_t(p->shape.count()));
-    out.push_back(partition().whole_values(stream, p->cut, values));
+    out.push_back(axes.parts().whole_values(stream, p->cut, values));
     at += values.size();
   }
   return out;

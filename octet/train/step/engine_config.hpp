@@ -18,6 +18,7 @@ struct EngineConfig {
   std::optional<optim::OptimizerConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
   optim::LossScaleConfig loss_scale = {};           // with an optimizer
   std::int64_t sequence = 0;                        // longest sequence
+  std::int64_t sampled = 0;                         // tokens of a text that is sampled while it trains; 0: none
   std::int64_t micro_batches = 0;                   // of a step; 0: not known
   bool average = false;                             // weights are averaged over some steps
   bool document_mask = false;                       // batches tell where documents begin, and the model keeps them apart

@@ -7,6 +7,7 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
           .pipeline = c.ranks.pipeline,
           .context = c.ranks.context,
           .data = groups,
+          .experts = c.ranks.expert,
           .schedule = c.ranks.schedule,
           .chunks = c.ranks.chunks,
           .zero = c.ranks.zero,
@@ -15,6 +16,7 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
 
 Subject subject_of(const EngineConfig& c, std::int64_t groups) {
   return {.shape = c.shape,
+          .experts = c.shape.experts.number,
           .sequence = c.sequence,
           .recipe = c.precision.recipe,
           .eight_bit_recipe = c.precision.recipe,

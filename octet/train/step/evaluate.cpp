@@ -34,7 +34,7 @@ Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)
     if (stopped != nullptr && stopped()) return {.whole = false};
     const std::uint64_t i = first + group;
     if (i >= batches.size()) {
-      if (e.parameters.share().divides(nn::Divided::weights)) run(e, batches[first], {});  // other ranks gather the same blocks
+      if (e.sharding.data_ranks_meet()) run(e, batches[first], {});
       break;
     }
     const Evaluation part = run(e, batches[i], {});

@@ -12,10 +12,10 @@ using namespace octet::train::testing;
 constexpr int micro_batches = 4;  // of a step on all ranks
 
 EngineConfig config_of(const std::string& recipe) {
-  EngineConfig c = small_engine("deepseek_moe", recipe);
-  c.shape.width = 128, c.shape.head_dim = 32, c.shape.layers = 4, c.shape.tied = false, c.sequence = 32;
+  EngineConfig c = small_engine("deepseek_v3", recipe);
+  c.shape.width = 128, c.shape.layers = 4, c.shape.tied = false, c.sequence = 32, c.shape.latent = small_latent(c.shape);
   c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .score = ops::Routing::Score::sigmoid, .normalize = true};
-  c.shape.experts.first_dense = 1;
+  c.shape.experts.biased = true, c.shape.experts.first_dense = 1;
   c.shape.experts.balance = {.over = nn::Balance::Over::layer, .loss = 0.01, .z_loss = 1e-3, .bias_rate = 1e-3};
   return c;
 }
@@ -43,6 +43,25 @@ TEST(ExpertsOnMeshes, HaveTheGradientsLossesAndBiasesOfOneRank) {
   expect_near(config, {.data = 2, .pipeline = 2, .zero = 1}, one, 1e-5);
 }
 
+// Rows travel to the ranks that have their experts.
+TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheGradientsLossesAndBiasesOfOneRank) {
+  const EngineConfig config = config_of("fp32");
+  const MeshSteps one = steps_on(config, {});
+  for (const std::int64_t zero : {0, 2, 3}) expect_near(config, {.data = 2, .zero = zero, .expert = 2}, one, 1e-5);
+  for (const std::int64_t zero : {0, 1, 2, 3}) expect_near(config, {.data = 4, .zero = zero, .expert = 2}, one, 1e-5);
+  expect_near(config, {.data = 4, .zero = 1, .expert = 4}, one, 1e-5);
+  expect_near(config, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, one, 1e-5);
+}
+
+// The map of rows that came lives as long as they do.
+TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhenProductsAreDeferred) {
+  EngineConfig config = config_of("block128");
+  const Mesh mesh{.data = 2, .pipeline = 2, .expert = 2};
+  const MeshSteps at_once = steps_on(config, mesh, 2);
+  config.ranks.schedule = parallel::Schedule::zero_bubble;
+  EXPECT_EQ(steps_on(config, mesh, 2).gradients, at_once.gradients);
+}
+
 // Weights' products are deferred, with the rows that they read.
 TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
   for (const char* recipe : {"bf16", "current", "block128"})
@@ -64,6 +83,7 @@ TEST(ExpertsOnMeshes, PartsOfSequencesHaveTheGradientsOfOneRankWithoutALossOfRou
   config.shape.experts.balance.loss = 0;
   const MeshSteps one = steps_on(config, {});
   expect_near(config, {.context = 2}, one, 1e-5);
+  expect_near(config, {.context = 2, .data = 2, .zero = 1, .expert = 2}, one, 1e-5);
 }
 
 TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
@@ -76,7 +96,7 @@ TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
     return "";
   };
   EngineConfig config = config_of("bf16");
-  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_moe cannot be divided within layers"), std::string::npos);
+  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_v3 cannot be divided within layers"), std::string::npos);
   EXPECT_NE(refusal(config, {.context = 2}).find("model.router_loss counts choices in complete sequences"), std::string::npos);
   config.shape.experts.balance.over = nn::Balance::Over::model;
   EXPECT_NE(refusal(config, {.pipeline = 2}).find("set model.router_balance = \"layer\""), std::string::npos);

@@ -5,6 +5,9 @@
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/train/step/golden.testing.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/weights.hpp"
+#include "tests/testing/scratch.hpp"
 
 // Loss and every gradient of a whole model against PyTorch's: tests/golden/*.txt, which tests/peers/golden.py made. The model comes in as
 // a Hugging Face folder and its gradients go out under the same names, so the weight maps are held to PyTorch's meaning as well.
@@ -29,7 +32,8 @@ double tolerance(const models::ModelShape& s, const Golden& golden) {
 
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily,
-                         ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "mixtral"));
+                         ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "mixtral", "deepseek_v2",
+                                           "deepseek_v3"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());
@@ -39,13 +43,15 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
   Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::OptimizerConfig{}, .sequence = golden.length}, Device::cpu,
            machine::machine_target(Device::cpu));
-  models::load_hugging_face(scratch.at("model"), shape, e.parameters);
+  load_weights(e, scratch.at("model"));
   const double share = tolerance(shape, golden);
   std::vector<Stored> values;
   StepRunner(e).run(std::vector{batch_of(golden, shape.vocabulary)}, {}, [&] {
     EXPECT_NEAR(*e.mean_loss().f32(), golden.loss, share * golden.loss);
     for (Parameter* p : e.parameters.list()) std::swap(p->value, values.emplace_back(p->gradient.stored()));
-    models::save_hugging_face(scratch.at("gradients"), shape, e.parameters);  // gradients under the file's names
+    const nn::RouterBiases biases = biases_of(e);  // without gradients
+    for (const Parameter* p : biases.behind({})) std::fill_n(p->value.values().f32(), p->shape.count(), 0.0f);
+    models::save_hugging_face(scratch.at("gradients"), shape, biases.behind(e.parameters.list()));  // under the file's names
     for (std::size_t i = 0; i < values.size(); ++i) e.parameters.list()[i]->value = values[i];
   });
   const io::TensorFolder gradients = io::TensorFolder::open(scratch.at("gradients"));
@@ -67,7 +73,7 @@ std::unique_ptr<Engine> engine_of(const Golden& golden) {
   auto e = std::make_unique<Engine>(
       EngineConfig{.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optimizer, .sequence = golden.length}, Device::cpu,
       machine::machine_target(Device::cpu));
-  models::load_hugging_face(scratch.at("model"), shape, e->parameters);
+  load_weights(*e, scratch.at("model"));
   return e;
 }
 

@@ -13,12 +13,14 @@ namespace octet::train::testing {
 
 /// A mesh of ranks, and a stage of ZeRO on it.
 struct Mesh {
-  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1, zero = 0;
+  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1, zero = 0, expert = 1;
 
   int all() const { return int(tensor * context * data * pipeline); }
-  void set(parallel::RanksConfig& c) const { c.tensor = tensor, c.context = context, c.data = data, c.pipeline = pipeline, c.zero = zero; }
+  void set(parallel::RanksConfig& c) const {
+    c.tensor = tensor, c.context = context, c.data = data, c.pipeline = pipeline, c.zero = zero, c.expert = expert;
+  }
   std::string text() const {
-    return format("tensor {} x context {} x data {} x pipeline {}, stage {}", tensor, context, data, pipeline, zero);
+    return format("tensor {} x context {} x data {} x pipeline {}, expert {}, stage {}", tensor, context, data, pipeline, expert, zero);
   }
 };
 
@@ -37,7 +39,7 @@ inline std::vector<Mesh> all_meshes(std::int64_t most_tensor, std::int64_t most_
         for (std::int64_t d = 1; t * c * d <= n; d *= 2) {
           const std::int64_t p = n / (t * c * d);
           for (std::int64_t zero = 0; p <= most_pipeline && zero <= (c * d == 1 ? 0 : p > 1 ? 1 : 3); ++zero)
-            out.push_back({t, c, d, p, zero});
+            out.push_back({.tensor = t, .context = c, .data = d, .pipeline = p, .zero = zero});
         }
   return out;
 }

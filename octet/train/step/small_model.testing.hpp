@@ -25,6 +25,12 @@ inline models::ModelShape small_shape(const std::string& family) {
           .tied = family != "llama"};
 }
 
+/// Latents of keys, values and queries, whose layers have shapes of every recipe; sets the heads.
+inline models::LatentShape small_latent(models::ModelShape& s) {
+  s.kv_heads = s.heads, s.head_dim = 64;
+  return {.rank = 32, .query_rank = 64, .turned = 32, .value_width = 32};
+}
+
 inline EngineConfig small_engine(const std::string& family, const std::string& recipe, const nn::Recompute& recompute = {}) {
   return {.shape = small_shape(family),
           .model = {.recompute = recompute},

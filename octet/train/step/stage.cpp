@@ -57,7 +57,7 @@ parallel::LayerCosts costs_of(const EngineConfig& c, const Target& target) {
 
 WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
   models::ModelOptions whole = c.model;
-  whole.chunks.clear(), whole.partition = &nn::whole_partition();
+  whole.chunks.clear(), whole.partition = &nn::whole_partition(), whole.experts = &nn::all_experts();
   model = models::make_model(c.shape, whole, precision);
 }
 

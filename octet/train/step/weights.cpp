@@ -28,6 +28,8 @@ std::string nonfinite_tensor(const io::TensorFolder& files) {
 
 }  // namespace
 
+nn::RouterBiases biases_of(Engine& e) { return {e.stream, e.model->routers(), e.model->shape().layers_with_experts()}; }
+
 void load_weights(Engine& e, const std::string& folder) {
   models::read_hugging_face_shape(folder);  // errors of config.json come first
   load_weights(e, io::TensorFolder::open(folder));
@@ -43,7 +45,7 @@ namespace {
 }
 
 // One after the other, so that the host has the values of one.
-void load_frozen(Engine& e, const io::TensorFolder& files) {
+void load_frozen(Engine& e, const io::TensorFolder& files, nn::RouterBiases& biases) {
   std::vector<std::unique_ptr<Parameter>> none;  // without memory, in place of the others
   std::vector<Parameter*> list;
   for (const Parameter* p : e.frozen.list()) {
@@ -53,7 +55,7 @@ void load_frozen(Engine& e, const io::TensorFolder& files) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     std::vector<float> values(std::size_t(list[i]->shape.count()), 0.0f);
     list[i]->value = Stored::plain({values.data(), list[i]->shape, DType::f32});
-    models::load_hugging_face(files, e.model->shape(), list);
+    models::load_hugging_face(files, e.model->shape(), biases.behind(list));
     if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) refuse_nonfinite(files);
     e.frozen.set_values(e.stream, i, values.data());
     list[i]->value = {};
@@ -64,22 +66,29 @@ void load_frozen(Engine& e, const io::TensorFolder& files) {
 
 void load_weights(Engine& e, const io::TensorFolder& files, const models::TrainedAdapters& merged) {
   check(!merged || e.frozen.list().empty(), "load_weights: adapters cannot be merged into frozen weights");
+  bool finite = true;
   parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
-    if (!e.frozen.list().empty()) return load_frozen(e, files);
-    nn::UnreadMasters none;  // the files have all of them
-    nn::HostParameters host(e.stream, e.parameters, none, e.partition(), false);
-    const std::vector<Parameter*> all = e.stage_parameters.completed(host.list());
-    models::load_hugging_face(files, e.model->shape(), all);
-    models::merge_adapters(merged, all);
-    host.commit();
+    nn::RouterBiases biases = biases_of(e);
+    if (!e.frozen.list().empty()) {
+      load_frozen(e, files, biases);
+    } else {
+      nn::UnreadMasters none;  // the files have all of them
+      nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
+      const std::vector<Parameter*> all = e.stage_parameters.completed(host.list());
+      models::load_hugging_face(files, e.model->shape(), biases.behind(all));
+      models::merge_adapters(merged, all);
+      host.commit();
+    }
+    biases.commit();
+    finite = biases.nonfinite().empty();
   });  // from here on, parameters are the device's again
-  if (!nonfinite_parameter(e).empty()) refuse_nonfinite(files);
+  if (!nonfinite_parameter(e).empty() || !finite) refuse_nonfinite(files);
 }
 
 void load_scales(Engine& e, const io::TensorFolder& files) {
   using scaling::Operand;
   std::vector<scaling::QuantizerState> states;
-  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), e.own_parameters())) {
+  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), biases_of(e).behind(e.own_parameters()))) {
     const std::string layer = s.parameter.substr(0, s.parameter.rfind('.'));
     for (const auto& [operand, descale] : {std::pair(Operand::activation, s.input), {Operand::weight, s.weight}})
       states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scale = 1 / descale, .descale = descale});
@@ -90,8 +99,8 @@ void load_scales(Engine& e, const io::TensorFolder& files) {
 
 void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
   EngineConfig bare{.shape = config.shape, .model = config.model, .precision = config.precision, .sequence = config.sequence};
-  const Engine engine(bare, Device::null, {});
-  models::require_weights(files, config.shape, engine.parameters.list());
+  Engine engine(bare, Device::null, {});
+  models::require_weights(files, config.shape, biases_of(engine).behind(engine.parameters.list()));
 }
 
 data::Checksum checksum_of_weights(Engine& e) {
@@ -141,7 +150,7 @@ namespace {
 // save(parameters) by the first rank, with those of all ranks.
 template <class Save>
 void save_whole(Engine& e, const Save& save) {
-  const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.partition());
+  const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.axes.parts());
   const WholeModel whole(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
     if (e.all_ranks().rank() == 0) save(whole.list());
@@ -151,7 +160,8 @@ void save_whole(Engine& e, const Save& save) {
 }  // namespace
 
 void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
-  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), list, form, companions); });
+  const nn::RouterBiases biases = biases_of(e);
+  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), biases.behind(list), form, companions); });
 }
 
 namespace {
@@ -175,7 +185,7 @@ void load_adapters(Engine& e, const models::AdapterConfig& config, const std::st
                "lora.targets give {}; leave these keys out, since the folder decides them",
                printable(folder), read.config.rank, read.config.alpha, there.size(), config.rank, config.alpha, here.size()));
   nn::UnreadMasters none;
-  nn::HostParameters host(e.stream, e.parameters, none, e.partition(), false);
+  nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
   for (const models::AdapterValues& v : read.values) {
     std::ranges::copy(v.a, parameter_of(host.list(), v.weight.a()).value.values().f32());
     std::ranges::copy(v.b, parameter_of(host.list(), v.weight.b()).value.values().f32());

@@ -7,11 +7,14 @@
 #include "octet/io/gguf_writer.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/models/weight_form.hpp"
+#include "octet/nn/router_biases.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::train {
 
-/// Fills an engine's parameters, on any device, from a Hugging Face folder. Throws as load_hugging_face().
+/// Those of the engine's routers, as files have them.
+nn::RouterBiases biases_of(Engine&);
+/// Fills an engine's parameters and the biases of its routers, on any device, from a Hugging Face folder. Throws as load_hugging_face().
 void load_weights(Engine&, const std::string& folder);
 /// The same from a folder whose weights are open already. The products of `merged` are added to them, of an engine whose weights are
 /// not frozen.

@@ -82,6 +82,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   const bool alone = ranks.data == 1 && ranks.of_sequence() == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "comm.peer_memory", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
+  v.idle("comm.experts", ranks.expert == 1, "ranks.expert = 1: each rank has all experts");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
@@ -110,6 +111,17 @@ std::int64_t RunConfig::steps() const {
   throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
 }
 
+namespace {
+
+// At most: a prompt has no more tokens than bytes, and a tokenizer puts a few before it.
+std::int64_t sampled_tokens(const RunConfig& c) {
+  constexpr std::int64_t begin = 8;
+  const std::int64_t prompt = std::int64_t(c.train.sample_prompt.size()) + begin;
+  return c.train.sample_every > 0 ? std::min(c.data.sequence_length, prompt + c.train.sample_tokens) : 0;
+}
+
+}  // namespace
+
 EngineConfig engine_config(const RunConfig& c) {
   const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
@@ -121,6 +133,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .optimizer = c.optim,
           .loss_scale = c.loss_scale,
           .sequence = c.data.sequence_length,
+          .sampled = sampled_tokens(c),
           .micro_batches = c.train.accumulate,
           .average = c.train.average > 0,
           .document_mask = c.data.document_mask,

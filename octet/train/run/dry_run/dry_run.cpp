@@ -5,6 +5,7 @@
 #include "octet/train/run/dry_run/sent_activations.hpp"
 #include "octet/train/run/dry_run/sent_borders.hpp"
 #include "octet/train/run/dry_run/sent_weights.hpp"
+#include "octet/train/step/decoder.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
 
@@ -149,6 +150,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
+  if (config.sampled > 0) Decoder::reserve(engine, {.longest = config.sampled});
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.stage_parameters.count() + engine.frozen.count() - config.shape.padding();
   out.plan = engine.precision.rows();

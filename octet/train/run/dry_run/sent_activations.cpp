@@ -57,6 +57,42 @@ void add_sent_keys(Engine& engine, const EngineConfig& c, std::vector<scaling::P
   rows.push_back({"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"});
 }
 
+// The formats in which rows travel to stacks of experts: x to the first one of a layer, dy to the second.
+class Stacks final : public nn::Visitor {
+ public:
+  explicit Stacks(parallel::ExpertWire wire) : wire_(wire) {}
+  void block(int) override { stacks_ = 0; }
+  void experts(const Parameter& p) override { stack_ = &p; }
+  void linear(nn::LinearSite& l) override {
+    if (&l.weight().parameter() != stack_) return;
+    const bool second = stacks_++ % 2 == 1;
+    const ops::QuantizeSpec spec = l.spec(second ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
+    const bool coded = parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
+    std::vector<std::string>& tensors = coded ? codes : values;
+    const std::string tensor = format("{} of {}", second ? "dy" : "x", scaling::pattern_of(l.path()));
+    if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
+  }
+  std::vector<std::string> codes, values;
+
+ private:
+  parallel::ExpertWire wire_;
+  const Parameter* stack_ = nullptr;
+  int stacks_ = 0;
+};
+
+void add_sent_rows(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
+  const std::string values = to_text(engine.precision.activations());
+  Stacks stacks(c.comm.experts);
+  engine.model->visit(stacks);
+  rows.push_back({format("experts divided among {} ranks", c.ranks.expert), 0, 0, "expert",
+                  format("each rank has {} of {} experts per layer; a token's row goes once to each rank with one of its experts",
+                         c.shape.experts.number / c.ranks.expert, c.shape.experts.number)});
+  if (!stacks.codes.empty())
+    rows.push_back({"rows sent to experts", 0, 0, "e4m3", joined(stacks.codes) + ": with a power-of-two scale per 128 values"});
+  if (!stacks.values.empty()) rows.push_back({"rows sent to experts", 0, 0, values, joined(stacks.values) + ": values"});
+  rows.push_back({"sums sent back", 0, 0, values, "of a rank's experts, rounded once, and added in FP32"});
+}
+
 // As nn::Mlp and nn::Attention begin and join them.
 void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
   if (!engine.sharding.overlaps_activations()) return;
@@ -71,6 +107,7 @@ void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
   std::vector<scaling::PlanRow> rows;
   if (engine.axes.divides_sequences()) add_sent_keys(engine, c, rows);
+  if (engine.axes.divides_experts()) add_sent_rows(engine, c, rows);
   if (!engine.axes.divides_layers()) return rows;
   const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <vector>
+
+#include "octet/nn/part.hpp"
+#include "octet/ops/expert_map/expert_map.hpp"
+#include "octet/ops/quantize/sink.hpp"
+#include "octet/tensor/cut.hpp"
+
+namespace octet::nn {
+
+/// How the rows of tokens reach the experts that they chose, and how their sums come back. Each of n members has E / n neighbouring
+/// experts, member m those from m E / n on, and tokens of its own:
+///
+///   forward    visit = begin(chosen, w)   x [T, D] -> gather -> rows of the experts here -> ... -> combine -> y [T, D]
+///   backward   dy and x as x; dx as y; the gradient of w by finish()
+///
+/// A token visits a member once, whichever of its experts it chose: its row goes there once, and one sum comes back. All members make the
+/// same calls in the same order. Sources: Lepikhin et al. 2020, "GShard", section 3.2; DeepSeek-AI 2024, section 3.2.2.
+class ExpertExchange {
+ public:
+  /// The way of the rows that members send.
+  struct Leaving {
+    Tensor visited;                     // i32 [T, C]: see ops::visited_members()
+    ops::ExpertMap rows;                // of `visited`, by member
+    std::vector<std::int64_t> out, in;  // rows that go to, and come from, each member
+  };
+  /// The choices whose experts are here: of n visiting tokens, J each.
+  struct Visit {
+    ops::ExpertMap map;    // their rows
+    Tensor weights;        // f32 [n, J]
+    Leaving leaving = {};  // empty of one member
+  };
+  /// The own tokens' choices.
+  struct Choices {
+    Tensor chosen, weights;  // i32 and f32 [T, K]
+    std::int64_t experts = 0, tile = 0;
+    Region of_map, keep;  // the map's memory, and that of all else
+  };
+
+  virtual ~ExpertExchange() = default;
+  int members() const { return members_; }
+  /// The own ones of all experts, which are a multiple of the members.
+  Part own(std::int64_t experts) const { return {experts / members_ * member_, experts / members_}; }
+
+  virtual Visit begin(Stream&, const Choices&) = 0;
+  /// rows: a sink of [visit.map.rows(), D], as ops::gather_rows() fills it from x of all visiting tokens. x: [T, D].
+  virtual void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) = 0;
+  /// y [T, D] (+)= the sum over a token's choices of its rows, as ops::combine_rows(). Sums of several members' parts are rounded to y's
+  /// type on their way.
+  virtual void combine(Stream&, const Tensor& rows, const Visit&, const Tensor& y, bool add = false) = 0;
+  /// Memory for the gradient of visit.weights, from which finish() gives each token its own: `all`, f32 [T, K].
+  virtual Tensor weights_here(Stream&, const Visit&, const Tensor& all) const = 0;
+  virtual void finish(Stream&, const Tensor& here, const Choices&, const Visit&, const Tensor& all) = 0;
+
+ protected:
+  ExpertExchange(int member, int members) : member_(member), members_(members) {}
+
+ private:
+  int member_, members_;
+};
+
+/// One member, which has every expert: nothing is exchanged.
+class AllExperts final : public ExpertExchange {
+ public:
+  AllExperts() : ExpertExchange(0, 1) {}
+  Visit begin(Stream&, const Choices&) override;
+  void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) override;
+  void combine(Stream&, const Tensor& rows, const Visit&, const Tensor& y, bool add) override;
+  Tensor weights_here(Stream&, const Visit&, const Tensor& all) const override { return all; }
+  void finish(Stream&, const Tensor&, const Choices&, const Visit&, const Tensor&) override {}
+};
+ExpertExchange& all_experts();
+
+/// The cut of a member's part of a stack of matrices [experts * out, in].
+Cut own_experts(const ExpertExchange&, std::int64_t experts, std::int64_t out, std::int64_t in);
+
+}  // namespace octet::nn

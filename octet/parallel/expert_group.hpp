@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+
+#include "octet/comm/communicator.hpp"
+#include "octet/nn/expert_exchange.hpp"
+#include "octet/parallel/wire.hpp"
+
+namespace octet::parallel {
+
+/// The ranks that divide the experts of each layer, and train on tokens of their own. A layer's exchanges, per micro-batch, of the v rows
+/// of D values that leave this rank for others (ops/visits), J = min(K, E / n) choices each:
+///
+///   forward    8 J v bytes of choices, x to the experts, sums back
+///   backward   x again, dy to the experts, 4 J v bytes of the weights' gradients, sums back
+///
+/// and choices and x once more where backward computes a block again. Rows are as many as tokens have chosen: the host reads their numbers,
+/// of which each exchange of choices sends one per rank. Memory is that of the worst choice: all tokens of all ranks come here.
+///
+/// Sums travel in the type of activations. x and dy do, too, or as E4M3 codes with a power-of-two scale per 128 values.
+class ExpertGroup final : public nn::ExpertExchange {
+ public:
+  /// The communicator outlives this.
+  ExpertGroup(comm::Communicator& ranks, ExpertWire wire) : ExpertExchange(ranks.rank(), ranks.size()), ranks_(ranks), wire_(wire) {}
+
+  Visit begin(Stream&, const Choices&) override;
+  void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) override;
+  void combine(Stream&, const Tensor& rows, const Visit&, const Tensor& y, bool add) override;
+  Tensor weights_here(Stream&, const Visit&, const Tensor& all) const override;
+  void finish(Stream&, const Tensor& here, const Choices&, const Visit&, const Tensor& all) override;
+
+ private:
+  void exchange_counts(Stream&, const Choices&, Leaving&);
+  void send(Stream&, const Tensor& from, const Tensor& to, const Leaving&) const;
+  void send_codes(Stream&, const Tensor& from, const Tensor& to, const Leaving&) const;
+  void send_back(Stream&, const Tensor& from, const Tensor& to, const Leaving&) const;
+  std::int64_t room(const Leaving&) const;
+  Tensor arriving(Stream&, const Leaving&, std::int64_t columns, DType, Region = Lifetime::scratch) const;
+
+  comm::Communicator& ranks_;
+  ExpertWire wire_;
+};
+
+/// Whether rows travel as codes to a layer that reads an operand of this form: always, never, or where the layer reads codes of rows with
+/// such scales, so that the error is that of its own quantizer.
+bool travels_as_codes(ExpertWire, const ops::QuantizeSpec&, std::int64_t columns);
+
+/// The probability that one of L experts is among the K of E that a token chooses by chance: 1 - C(E - L, K) / C(E, K). A plan sends so
+/// many rows per token to each rank, rounded to nearest.
+double visit_chance(std::int64_t choices, std::int64_t experts, std::int64_t experts_of_rank);
+
+/// These ranks as an exchange; one rank as one that has all experts.
+std::unique_ptr<nn::ExpertExchange> experts_of(comm::Communicator& ranks, ExpertWire);
+
+}  // namespace octet::parallel
