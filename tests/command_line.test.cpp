@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "octet/base/error.hpp"
@@ -75,6 +76,20 @@ TEST_F(CommandLine, LeadsFromTextToAReport) {
   const std::string loss = succeed("eval runs/fp8 --data data --sequence 32 --held-out 0.25").out;
   EXPECT_TRUE(loss.starts_with("bf16: loss ") && has(loss, "perplexity")) << loss;
   EXPECT_TRUE(succeed("generate runs/fp8 --prompt count --tokens 4").out.starts_with("count"));
+  scratch.write("prompts.jsonl", "{\"prompt\":\"count\"}\n{\"prompt\":\"a much longer one\"}\n{\"prompt\":\"d\"}\n");
+  const std::string greedy = " --temperature 0 --tokens 9 --threads 1",
+                    lines = succeed("generate runs/fp8 --prompts prompts.jsonl --batch 2" + greedy).out;
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 3) << lines;
+  EXPECT_TRUE(has(lines, "\"tokens\":9,\"end\":\"length\"")) << lines;
+  EXPECT_EQ(succeed("generate runs/fp8 --prompts prompts.jsonl --batch 1" + greedy).out, lines) << "each text alone";
+  EXPECT_EQ(std::ranges::count(succeed("generate runs/fp8 --prompts prompts.jsonl --cache e4m3" + greedy).out, '\n'), 3);
+  const Ended chat = testing::run_child(
+      {"/bin/sh", "-c", "printf 'hello\\n/new\\nhello\\n' | \"$0\" chat runs/fp8 --chat-template chatml" + greedy, OCTET_PROGRAM},
+      scratch.folder());
+  EXPECT_EQ(chat.code, 0) << chat.err;
+  EXPECT_TRUE(!chat.out.empty() && chat.out.size() % 2 == 0 &&
+              chat.out.substr(0, chat.out.size() / 2) == chat.out.substr(chat.out.size() / 2))
+      << chat.out;
   succeed("export runs/fp8 --output exported --dtype bf16");
   expect_files("exported", {"config.json", "model.safetensors"});
   EXPECT_EQ(succeed("eval exported --data data --sequence 32 --held-out 0.25 --recipe current").out.substr(0, 9), "current: ");
@@ -292,8 +307,8 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
 
 TEST_F(CommandLine, EveryCommandExplainsItselfByExamples) {
   EXPECT_TRUE(has(succeed("--help").out, "octet COMMAND --help"));
-  for (const char* command :
-       {"train", "compare", "tokenize", "tokenizer", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
+  for (const char* command : {"train", "compare", "tokenize", "tokenizer", "eval", "generate", "chat", "export", "report", "inspect",
+                              "plan", "bench", "doctor"}) {
     const Ended ended = succeed(std::string(command) + " --help");
     EXPECT_TRUE(has(ended.out, std::string("Examples:\n  octet ") + command)) << ended.out;
     EXPECT_EQ(ended.err, "");

@@ -84,6 +84,7 @@ const std::map<std::string, std::string> before = {
     {"docs/checkpoints.md", std::string(dataset) + "sed -i 's/^data = 0/data = 2/' run.toml\n"},
     {"docs/compare.md", dataset},
     {"docs/fine-tuning.md", std::string(model_folder) + conversations},
+    {"docs/lora.md", model_folder},
     {"docs/models.md", std::string(dataset) + model_folder + "cp -r Qwen2.5-0.5B MODEL\n"},
     {"docs/optimizers.md", dataset},
     {"docs/parallel.md", dataset},

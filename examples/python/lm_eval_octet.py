@@ -57,7 +57,7 @@ class OctetLM(LM):
 
     def until(self, context, options):
         tokens = options.get("max_gen_toks", 128)
-        text = self.model.generate(context, tokens=tokens, temperature=options.get("temperature", 0.0))
-        for stop in options.get("until", []):
-            text = text.split(stop)[0]
-        return text
+        ids = self.model.encode(context, document=True)
+        kept = ids[-max(1, self.model.sequence - tokens):]
+        prompt = context if len(kept) == len(ids) else self.model.decode(kept)
+        return self.model.generate(prompt, tokens=tokens, temperature=options.get("temperature", 0.0), stop=options.get("until", []))

@@ -1,6 +1,7 @@
 #include "octet/bench/subject.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/attention/coded_attention.hpp"
+#include "octet/ops/latent_heads/latent_heads.hpp"
 #include "octet/ops/rope/rope.hpp"
 
 namespace octet::bench {
@@ -11,7 +12,7 @@ struct Buffers {
 
   Buffers(Subject& s, Stream& stream)
       : qkv(s.random.values(stream, {s.tokens, s.heads().columns()}, DType::bf16)),
-        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::bf16)),
+        o(stream.empty({s.tokens, s.heads().out_columns()}, DType::bf16)),
         lse(stream.empty({s.shape.heads, s.tokens}, DType::f32)),
         d_o(s.random.values(stream, o.shape, DType::bf16)),
         dqkv(stream.empty(qkv.shape, DType::bf16)) {}
@@ -24,7 +25,7 @@ struct CodeBuffers {
 
   CodeBuffers(Subject& s, Stream& stream)
       : qkv(stream.empty({s.tokens, s.heads().columns()}, DType::e4m3)),
-        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::e4m3)),
+        o(stream.empty({s.tokens, s.heads().out_columns()}, DType::e4m3)),
         d_o(stream.empty(o.shape, DType::e5m2)),
         dqkv(stream.empty(qkv.shape, DType::e5m2)) {
     const auto with = [&](DType format, float factor) {
@@ -41,18 +42,50 @@ struct CodeBuffers {
   }
 };
 
-Row attention_row(Subject& s, const char* name, double products) {
+// Of products that are so often along the columns of keys and of values.
+Row attention_row(Subject& s, const char* name, std::int64_t of_keys, std::int64_t of_values) {
   const ops::QkvShape h = s.heads();
-  // Of one product over the causal half of all scores.
-  const double flops = double(s.tokens) * double(s.sequence) * double(h.heads) * double(h.head_dim);
-  Row row{.group = "attention", .name = name, .precision = "bf16", .unit = Unit::flops, .amount = products * flops};
+  const std::int64_t columns = of_keys * h.head_dim + of_values * h.value_dim();
+  // Over the causal half of all scores.
+  const double flops = double(s.tokens) * double(s.sequence) * double(h.heads) * double(columns);
+  Row row{.group = "attention", .name = name, .precision = "bf16", .unit = Unit::flops, .amount = flops};
   row.shape = format("{}x{} {}/{} heads of {}", s.tokens / s.sequence, s.sequence, h.heads, h.kv_heads, h.head_dim);
+  if (h.value_dim() != h.head_dim) row.shape += format(" and {}", h.value_dim());
   // The CPU computes attention in f32.
   row.limit = s.limits.matrix_flops_per_second(s.stream.target().device == Device::cpu ? DType::f32 : DType::bf16);
   return row;
 }
 
+// Instead of rotation alone: the op that makes heads of latents, and its gradient.
+void measure_latent_heads(Subject& s, std::vector<Row>& rows) {
+  const ops::LatentHeads shape{.heads = s.heads(), .turned = s.shape.latent.turned, .pairs = s.shape.latent.pairs};
+  const std::int64_t queries = shape.heads.heads * shape.heads.head_dim;
+  const ops::RopeTable table = ops::rope_table(s.stream, s.sequence, shape.turned, s.shape.rope_theta, s.shape.rope_scaling);
+  const auto arguments = [&](Stream& stream) -> ops::LatentArguments {
+    const Tensor first = s.random.values(stream, {s.tokens, queries + shape.turned}, DType::bf16);
+    return {.q = {first},
+            .kv = s.random.values(stream, {s.tokens, shape.expanded()}, DType::bf16),
+            .k = {first, queries},
+            .qkv = s.random.values(stream, {s.tokens, shape.heads.columns()}, DType::bf16),
+            .shape = shape,
+            .table = table};
+  };
+  const double columns = double(queries + shape.turned + shape.expanded() + shape.heads.columns());
+  for (auto* const op : {ops::latent_heads_forward, ops::latent_heads_backward})
+    add_memory_row(s, rows,
+                   {.group = "attention",
+                    .name = op == ops::latent_heads_forward ? "latent heads forward" : "latent heads backward",
+                    .shape = to_text(Shape{s.tokens, shape.heads.columns()}),
+                    .precision = "bf16",
+                    .amount = 2 * double(s.tokens) * columns},
+                   [&, op](Stream& stream) -> Launch {
+                     const ops::LatentArguments a = arguments(stream);
+                     return [&stream, op, a] { op(stream, a); };
+                   });
+}
+
 void measure_rope(Subject& s, std::vector<Row>& rows) {
+  if (s.shape.latent) return measure_latent_heads(s, rows);
   const ops::QkvShape heads = s.heads();
   const ops::RopeTable table = ops::rope_table(s.stream, s.sequence, s.shape.head_dim, s.shape.rope_theta, s.shape.rope_scaling);
   const Shape shape{s.tokens, heads.columns()};
@@ -87,7 +120,7 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
 }  // namespace
 
 void measure_attention_products(Subject& s, std::vector<Row>& rows) {
-  Row forward = attention_row(s, "attention forward", 2), backward = attention_row(s, "attention backward", 5);
+  Row forward = attention_row(s, "attention forward", 1, 1), backward = attention_row(s, "attention backward", 3, 2);
   const ops::QkvShape heads = s.heads();
   forward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
     const Buffers b(s, stream);
@@ -111,7 +144,7 @@ void measure_coded_attention(Subject& s, std::vector<Row>& rows) {
   const bool on_gpu = s.stream.target().device == Device::cuda;
   if (!ops::coded_attention_obstacle(s.stream.target(), heads, false, ops::CodedPass::backward).empty()) return;
   if (on_gpu && !ops::attention_library().starts_with("cuDNN")) return;
-  Row forward = attention_row(s, "attention forward", 2), backward = attention_row(s, "attention backward", 5);
+  Row forward = attention_row(s, "attention forward", 1, 1), backward = attention_row(s, "attention backward", 3, 2);
   const auto limit = s.limits.matrix_flops_per_second(on_gpu ? DType::e4m3 : DType::f32);
   forward.precision = backward.precision = "fp8", forward.limit = backward.limit = limit;
   const auto run_forward = [heads](Stream& stream, const Buffers& b, const CodeBuffers& c) {

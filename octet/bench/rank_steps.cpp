@@ -43,7 +43,7 @@ class Run {
       : work_(w),
         engine_(checked(w), w.device, target(w), &w.ranks),
         batches_(random_batches(w.config, std::uint64_t(engine_.axes.sequence_group()))) {
-    engine_.parameters.initialize(engine_.stream, 1);
+    engine_.initialize(1);
     runner_.emplace(engine_);
   }
 

@@ -8,13 +8,14 @@
 
 namespace octet::bench {
 
-/// The linear layers of a model that differ in shape: those of its first block, and its head.
+/// The linear layers of a model that differ in shape: those of its first block, and its head. Of latent attention, those that read the
+/// block's input and make its output; of experts, the shared ones.
 struct Sites {
   scaling::Site qkv, attention_out, mlp_in, mlp_out, head;
 
   std::vector<scaling::Site> all() const { return {qkv, attention_out, mlp_in, mlp_out, head}; }
 };
-/// From the rows of a model's plan. Throws ContractError unless they are those of a decoder.
+/// From the rows of a model's plan. Throws ConfigError for blocks that have neither an MLP nor shared experts.
 Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelShape&);
 
 /// The plans of all sites under one recipe, with the state of their quantizers. Recipes whose GEMMs read the same layouts with the same

@@ -16,7 +16,7 @@ void step(train::StepRunner& runner, const std::vector<data::Batch>& batches) { 
 
 Timing time_steps(Engine& e, const train::RunConfig& c, int repeats) {
   const std::vector<data::Batch> batches = random_batches(c);
-  e.parameters.initialize(e.stream, 1);
+  e.initialize(1);
   train::StepRunner runner(e);
   for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches);
   wait(e.stream);

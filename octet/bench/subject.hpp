@@ -22,7 +22,11 @@ struct Subject {
   std::vector<Planned> planned = {};
 
   ops::QkvShape heads() const {
-    return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .sequence = sequence};
+    return {.heads = shape.heads,
+            .kv_heads = shape.kv_heads,
+            .head_dim = shape.head_dim,
+            .sequence = sequence,
+            .value_width = shape.value_columns()};
   }
   /// Tokens per chunk of a head in BF16.
   std::int64_t head_tokens() const { return std::min(tokens, nn::head_chunk(stream, false)); }

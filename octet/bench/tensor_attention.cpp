@@ -157,6 +157,8 @@ TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionPlan&
 void require_ranks(const TensorAttentionPlan& plan, std::int64_t n) {
   const models::ModelShape s = plan.config.model.shape();
   const bool keys = s.kv_heads % n == 0 || n % s.kv_heads == 0;
+  if (s.latent)
+    throw ConfigError(format("{}: ranks do not divide heads that come from latents; choose another --model", plan.config.model.name()));
   if (s.heads % n != 0 || !keys || plan.config.data.sequence_length % n != 0)
     throw ConfigError(format("{} ranks cannot divide {} heads, {} key heads and {} tokens of {}; choose another --ranks, or --model", n,
                              s.heads, s.kv_heads, plan.config.data.sequence_length, plan.config.model.name()));

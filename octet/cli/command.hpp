@@ -76,6 +76,7 @@ void add_tokenize(Program&);
 void add_tokenizer(Program&);
 void add_eval(Program&);
 void add_generate(Program&);
+void add_chat(Program&);
 void add_export(Program&);
 void add_report(Program&);
 void add_watch(Program&);

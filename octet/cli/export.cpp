@@ -61,7 +61,7 @@ ScaleRule rule_of_source(const trained::ModelSource& source) {
 }
 
 // Whether the codes are those of the run, and where they are not.
-void print_codes(const trained::ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
+void print_codes(const trained::ModelSource& source, train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
   output::print("embedding, head, norms and biases are bf16; activation scales are {}\n", form.input_scales.empty() ? "dynamic" : "static");
   if (!form.kept.empty())
     output::print("layers in bf16, as {}: {}, such as {}\n", layers.kept.empty() ? "8 bits do not fit their shapes" : "in the run",
@@ -71,7 +71,7 @@ void print_codes(const trained::ModelSource& source, const train::Engine& engine
   if (!layers.others.empty())
     output::print("layers whose codes are new, since the run had other ones: {}, such as {}\n", layers.others.size(),
                   layers.others.front());
-  const auto others = models::tensors_with_other_blocks(source.shape, engine.parameters.list(), form);
+  const auto others = models::tensors_with_other_blocks(source.shape, train::biases_of(engine).behind(engine.parameters.list()), form);
   if (!others.empty())
     output::print("tensors whose codes are new, since blocks of the run have rows of several tensors: {}, such as {}\n", others.size(),
                   others.front());

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   octet::cli::add_tokenizer(program);
   octet::cli::add_eval(program);
   octet::cli::add_generate(program);
+  octet::cli::add_chat(program);
   octet::cli::add_export(program);
   octet::cli::add_report(program);
   octet::cli::add_watch(program);

@@ -11,7 +11,7 @@ namespace octet::data {
 /// Where training data comes from and how it is cut; the [data] section of a run's configuration.
 /// The order of the samples follows from the run's own seed.
 struct DataConfig {
-  std::string path;                    // a folder that `octet tokenize` wrote
+  std::string path;                    // a folder that `octet tokenize` wrote, or files of another program
   std::string eval_path;               // such a folder for evaluation, of which everything is held out; empty: a part of `path`
   std::int64_t sequence_length = 512;  // tokens per sample
   double eval_fraction = 0.01;         // of the documents of `path`, held out for evaluation: split_documents
@@ -22,7 +22,8 @@ struct DataConfig {
   Documents documents() const { return document_mask ? Documents::masked : Documents::joined; }
 
   void fields(config::FieldVisitor& v) {
-    v.field("path", path, "folder that `octet tokenize` wrote", config::OnResume::may_change);
+    v.field("path", path, "folder that `octet tokenize` wrote, or token files of llm.c, nanoGPT or Megatron: 'fineweb/*.bin'",
+            config::OnResume::may_change);
     v.field("eval_path", eval_path, "folder like path for evaluation; empty: the share eval_fraction of path is held out",
             config::OnResume::may_change);
     v.field("sequence_length", sequence_length, "tokens per sample", {.at_least = 1});

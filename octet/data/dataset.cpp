@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "octet/base/check.hpp"
+#include "octet/base/path.hpp"
+#include "octet/data/glob.hpp"
 #include "octet/data/manifest.hpp"
 
 namespace octet::data {
@@ -37,11 +39,44 @@ void require_match(const Shard& shard, const ShardHeader& first, const Manifest&
 
 }  // namespace
 
-Dataset::Dataset(const std::string& folder, Verify verify, const std::string& key) : folder_(folder), key_(key) {
-  const Manifest manifest = read_manifest(folder, key);
+// Of files of another program.
+void Dataset::open_foreign(const std::string& files) {
+  const std::vector<std::string> paths = files_matching(files);
+  if (paths.empty())
+    throw ConfigError(format("{} = '{}': there is no such file; name token files of llm.c, nanoGPT or Megatron, or the folder of a dataset",
+                             key_, printable(files)));
+  std::uint32_t vocabulary = 0;
+  for (const std::string& path : paths) {
+    shards_.push_back(Shard::foreign(path));
+    vocabulary = std::max(vocabulary, shards_.back().header().vocab_size);
+  }
+  std::string identity = unknown_tokenizer;
+  if (const auto found = tokenizer::identity_in(folder_)) {
+    const auto opened = tokenizer::open_tokenizer(folder_);
+    if (std::uint32_t(opened->vocab_size()) < vocabulary && shards_.front().header().bytes_per_token == 4)
+      throw DataError(format("{}: its files have ids up to {}, and its {} has {} tokens; put the right one there", printable(folder_),
+                             vocabulary - 1, tokenizer::file_name, opened->vocab_size()));
+    identity = *found, vocabulary = std::max(vocabulary, std::uint32_t(opened->vocab_size()));
+  }
+  for (Shard& shard : shards_) {
+    shard.join(token_count_, document_count_, vocabulary, identity);
+    token_count_ += shard.header().token_count, document_count_ += shard.header().document_count;
+  }
+  if (shards_.front().document_starts().empty() || shards_.front().document_starts()[0] != 0)
+    throw DataError(
+        format("{}: the first file must begin with a document; name the first one of the files, too", printable(paths.front())));
+}
+
+Dataset::Dataset(const std::string& folder, Verify verify, const std::string& key) : folder_(folder_of_data(folder)), key_(key) {
+  if (names_foreign_tokens(folder) && !is_folder(folder)) open_foreign(folder);
+  else open_own(verify);
+}
+
+void Dataset::open_own(Verify verify) {
+  const Manifest manifest = read_manifest(folder_, key_);
   shards_.reserve(manifest.shards.size());
   for (const Manifest::Entry& entry : manifest.shards) {
-    shards_.emplace_back((std::filesystem::path(folder) / entry.file).string(), verify);
+    shards_.emplace_back((std::filesystem::path(folder_) / entry.file).string(), verify);
     require_match(shards_.back(), shards_.front().header(), manifest, entry, token_count_, document_count_);
     token_count_ += entry.tokens, document_count_ += entry.documents;
   }

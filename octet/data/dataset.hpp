@@ -17,6 +17,8 @@ class Dataset {
   /// Opens and checks the manifest and every shard. `key`: the configuration's key that names the folder, for messages. Throws ConfigError
   /// when `folder` is not a dataset, DataError (file, place, remedy) at a missing, truncated, damaged, swapped or foreign shard, IoError
   /// when the system refuses.
+  /// A path that ends with ".bin" names files of another program (foreign_tokens.hpp), also by a pattern, in the order of their names. They
+  /// have the tokenizer of a tokenizer.json beside them, or an unknown one.
   explicit Dataset(const std::string& folder, Verify = Verify::everything, const std::string& key = "data.path");
 
   const std::string& folder() const { return folder_; }
@@ -45,6 +47,8 @@ class Dataset {
   Checksum fingerprint() const;
 
  private:
+  void open_own(Verify);
+  void open_foreign(const std::string& files);
   using Read = void (Shard::*)(std::uint64_t, std::span<std::int32_t>) const;
   void read_shards(Read, std::uint64_t first, std::span<std::int32_t> out) const;
 

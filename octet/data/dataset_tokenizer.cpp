@@ -25,11 +25,15 @@ void require_identity(const std::string& identity, const std::string& folder, co
 
 std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder) {
   if (identity == tokenizer::ByteTokenizer::tokenizer_name) return tokenizer::open_tokenizer(identity);
+  if (identity == unknown_tokenizer)
+    throw DataError(format("{}: token files of another program do not tell their tokenizer; put its {} beside them", printable(folder),
+                           tokenizer::file_name));
   require_identity(identity, folder, tokenizer::identity_in(folder));
   return tokenizer::open_tokenizer(folder);
 }
 
 void require_tokenizer_of(const std::string& identity, const std::string& folder, const std::string* source) {
+  if (identity == unknown_tokenizer) return;
   if (source != nullptr) require_identity(identity, folder, tokenizer::identity_of(*source));
   else if (identity != tokenizer::ByteTokenizer::tokenizer_name) require_identity(identity, folder, std::nullopt);
 }
@@ -38,6 +42,7 @@ std::unique_ptr<const tokenizer::Tokenizer> Dataset::open_tokenizer() const { re
 
 bool require_same_tokenizer(const Dataset& dataset, const std::string& model_folder, std::int64_t model_vocabulary) {
   const auto found = tokenizer::identity_in(model_folder);
+  if (dataset.tokenizer() == unknown_tokenizer) return false;
   const tokenizer::ByteTokenizer bytes;
   if (!found) return dataset.tokenizer() == bytes.name() && model_vocabulary == bytes.vocab_size();
   if (*found != dataset.tokenizer())

@@ -47,8 +47,28 @@ Shard::Shard(const std::string& path, Verify verify)
   if (verify == Verify::everything) check_tokens();
 }
 
-std::string_view Shard::token_bytes() const {
-  return file_.bytes().substr(ShardHeader::bytes, header_.token_count * header_.bytes_per_token);
+std::string_view Shard::token_bytes() const { return file_.bytes().substr(first_byte_, header_.token_count * header_.bytes_per_token); }
+
+Shard::Shard(MappedFile file, ForeignTokens t)
+    : file_(std::move(file)), first_byte_(t.first_byte), found_documents_(std::move(t.documents)), documents_(found_documents_) {
+  constexpr std::size_t seen = std::size_t(64) << 10;
+  header_.bytes_per_token = t.bytes_per_token, header_.token_count = t.count, header_.vocab_size = t.vocab_size;
+  header_.document_count = documents_.size();
+  const std::string_view bytes = file_.bytes(), places(reinterpret_cast<const char*>(documents_.data()), documents_.size_bytes());
+  const std::string_view last = bytes.substr(bytes.size() - std::min(seen, bytes.size()));
+  identity_ = checksum_of(format("{} {} {} {}", bytes.size(), to_text(checksum_of(bytes.substr(0, seen))), to_text(checksum_of(last)),
+                                 to_text(checksum_of(places))));
+}
+
+Shard Shard::foreign(const std::string& path) {
+  MappedFile file(path);
+  ForeignTokens tokens = find_foreign_tokens(file);
+  return Shard(std::move(file), std::move(tokens));
+}
+
+void Shard::join(std::uint64_t first_token, std::uint64_t first_document, std::uint32_t vocab_size, const std::string& tokenizer) {
+  header_.first_token = first_token, header_.first_document = first_document, header_.vocab_size = vocab_size;
+  header_.tokenizer = tokenizer;
 }
 
 void Shard::check_documents() const {
@@ -93,7 +113,7 @@ void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {
   const std::uint64_t place = first + std::uint64_t(bad - out.begin());
   throw DataError(
       format("{}: byte {}: token ids must be below the vocabulary of {}, token {} is {}; copy the file again or run `octet tokenize` again",
-             printable(path()), ShardHeader::bytes + place * header_.bytes_per_token, header_.vocab_size, place, std::uint32_t(*bad)));
+             printable(path()), first_byte_ + place * header_.bytes_per_token, header_.vocab_size, place, std::uint32_t(*bad)));
 }
 
 }  // namespace octet::data

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "octet/data/foreign_tokens.hpp"
 #include "octet/data/mapped_file.hpp"
 #include "octet/data/token_format.hpp"
 
@@ -14,12 +15,16 @@ namespace octet::data {
 enum class Verify { header, everything };
 
 /// One token shard, memory-mapped and checked. Const calls are safe from many threads at once.
-/// Another shard format (llm.c, Megatron, ...) is another way to fill these members.
 class Shard {
  public:
   /// Throws DataError (file, offset, expected value, remedy) at the first defect: the header, the file's size, the document table,
   /// and with Verify::everything the tokens' checksum and every id below the vocabulary. Throws IoError when the system refuses.
   explicit Shard(const std::string& path, Verify = Verify::everything);
+  /// A file of another program (foreign_tokens.hpp), of which all tokens are read. Its identity is a checksum of its size, its first and
+  /// last 64 KiB and the places of documents.
+  static Shard foreign(const std::string& path);
+  /// Its place among the shards of a stream, and the facts that all of them share.
+  void join(std::uint64_t first_token, std::uint64_t first_document, std::uint32_t vocab_size, const std::string& tokenizer);
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
@@ -38,12 +43,15 @@ class Shard {
   void check_tokens(const std::function<void(std::span<const std::int32_t>)>& see = nullptr) const;
 
  private:
+  Shard(MappedFile, ForeignTokens);
   std::string_view token_bytes() const;
   void check_documents() const;
 
   MappedFile file_;
   ShardHeader header_;
   Checksum identity_;
+  std::uint64_t first_byte_ = ShardHeader::bytes;  // of the tokens
+  std::vector<std::uint64_t> found_documents_;     // of a file without a table
   std::span<const std::uint64_t> documents_;
 };
 

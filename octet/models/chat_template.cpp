@@ -173,6 +173,15 @@ ChatTemplate ChatTemplate::of_folder(const std::string& folder) {
                            printable(folder), jinja_file_name, tokenizer::config_file_name, joined(names())));
 }
 
+std::vector<ChatPart> ChatTemplate::question(std::vector<Message> messages) const {
+  messages.push_back({"assistant", ""});
+  std::vector<ChatPart> parts = render(messages);
+  parts.pop_back();  // the empty answer; the header before it remains
+  return parts;
+}
+
+std::string_view ChatTemplate::end_of_answer() const { return form_ == Form::llama3 ? "<|eot_id|>" : "<|im_end|>"; }
+
 std::vector<ChatPart> ChatTemplate::render(const std::vector<Message>& messages) const {
   switch (form_) {
     case Form::chatml: return chatml(messages, "");

@@ -41,6 +41,26 @@ TEST(ChatTemplate, WritesWhatTheModelsOwnTemplatesWrite) {
   EXPECT_EQ(lines, 78);
 }
 
+TEST(ChatTemplate, AQuestionIsTheTextBeforeItsAnswer) {
+  std::ifstream file(std::string(OCTET_SOURCE_DIR) + "/tests/golden/chat.jsonl");
+  int answered = 0;
+  for (std::string line; std::getline(file, line);) {
+    const json::Value value = json::parse({.text = line, .file = "chat.jsonl"});
+    const json::Fields fields(value, "chat.jsonl");
+    std::vector<Message> messages;
+    for (const json::Fields& m : fields.objects("messages")) messages.push_back({m.text("role"), m.text("content")});
+    if (messages.back().role != "assistant") continue;
+    ++answered;
+    messages.pop_back();
+    const ChatTemplate chat = ChatTemplate::named(fields.text("template"), begin);
+    const std::string question = text_of(chat.question(messages)), &whole = fields.text("text");
+    EXPECT_TRUE(whole.starts_with(question) && whole.size() > question.size()) << question;
+    EXPECT_NE(whole.find(chat.end_of_answer(), question.size()), std::string::npos);
+    EXPECT_TRUE(question.ends_with("assistant\n") || question.ends_with("assistant<|end_header_id|>\n\n")) << question;
+  }
+  EXPECT_GT(answered, 30);
+}
+
 TEST(ChatTemplate, IsRecognizedByItsTextAndRefusedOtherwise) {
   const std::string body =
       "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ "

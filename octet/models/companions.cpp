@@ -67,6 +67,7 @@ Companions read_companions(const std::string& folder) {
     if (is_companion(name)) out.files.push_back({name, text_of(folder, name, tokenizer::most_source_bytes)});
   }
   std::sort(out.files.begin(), out.files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  if (exists(folder + "/model.safetensors") || exists(folder + "/model.safetensors.index.json")) out.weights = folder;
   return out;
 }
 

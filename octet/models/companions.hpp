@@ -20,8 +20,9 @@ struct Companions {
   struct File {
     std::string name, text;
   };
-  std::string config;       // the text of config.json; empty: none
-  std::vector<File> files;  // the others, by name
+  std::string config;        // the text of config.json; empty: none
+  std::vector<File> files;   // the others, by name
+  std::string weights = {};  // the folder, if it has weights: those that a model does not compute with are handed on (kept_tensors.hpp)
 
   bool empty() const { return config.empty() && files.empty(); }
   /// The text of a file, or null.

@@ -8,6 +8,14 @@ std::int64_t ExpertsShape::layers_before(std::int64_t n) const {
   return count;
 }
 
+std::int64_t ModelShape::attention_parameters() const {
+  const std::int64_t queries = heads * head_dim, out = heads * value_columns() * width;
+  if (!latent) return width * (queries + 2 * kv_heads * head_dim) + out;
+  const std::int64_t expanded = heads * (head_dim - latent.turned + latent.value_width);
+  const std::int64_t of_queries = latent.query_rank > 0 ? latent.query_rank * (width + queries) : width * queries;
+  return of_queries + width * (latent.rank + latent.turned) + latent.rank * expanded + out;
+}
+
 std::vector<std::int64_t> ModelShape::layers_with_experts() const {
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < layers; ++i)

@@ -22,6 +22,7 @@ struct ExpertsShape {
   bool normalize = false;  // weights of the chosen ones have the sum `scaling`
   double scaling = 1;
   std::int64_t groups = 1, kept_groups = 1;
+  bool biased = false;  // the choice adds a bias per expert, also where training does not move it
   nn::Balance balance = {};
   double limit = 0;  // of SwiGLU inside experts: ops::weighted_swiglu_forward; 0: none
   // Layer i has experts if i >= first_dense, (i + 1) % step = 0, and i is not among `dense`; others have an MLP of ModelShape::hidden.
@@ -38,6 +39,18 @@ struct ExpertsShape {
   bool operator==(const ExpertsShape&) const = default;
 };
 
+/// Latents of a model's attention, from which keys and values come. The default form has none.
+struct LatentShape {
+  std::int64_t rank = 0;         // columns of the latent of keys and values; 0: none, and nothing else here counts
+  std::int64_t query_rank = 0;   // of that of queries; 0: queries have none
+  std::int64_t turned = 0;       // last columns of query and key heads that are rotated
+  std::int64_t value_width = 0;  // columns of a value head
+  ops::RopePairs pairs = ops::RopePairs::neighbours;
+
+  explicit operator bool() const { return rank > 0; }
+  bool operator==(const LatentShape&) const = default;
+};
+
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
   std::string family;      // key of the registry
@@ -52,7 +65,14 @@ struct ModelShape {
   std::optional<ops::RopeScaling> rope_scaling;
   bool tied = false;  // head and embedding share one matrix
   ExpertsShape experts = {};
+  LatentShape latent = {};
+  std::int64_t kept_layers = 0;  // blocks of files behind the last one: exports have them as they came, and nothing computes them
 
+  /// Columns of a head that are rotated, and of a value head.
+  std::int64_t turned_columns() const { return latent ? latent.turned : head_dim; }
+  std::int64_t value_columns() const { return latent ? latent.value_width : head_dim; }
+  /// Matrix values of one layer's attention.
+  std::int64_t attention_parameters() const;
   /// Rows of embedding and head: the vocabulary up to the next multiple of 16, as 8-bit GEMMs need.
   std::int64_t padded_vocabulary() const { return round_up(vocabulary, 16); }
   /// Values of those rows that belong to no token: no parameters.

@@ -9,8 +9,10 @@
 #include "octet/base/path.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/models/exported_config.hpp"
+#include "octet/models/kept_tensors.hpp"
 #include "octet/models/quantization_config.hpp"
 #include "octet/models/registry.hpp"
+#include "octet/models/rope_keys.hpp"
 #include "octet/models/weight_codes.hpp"
 #include "octet/models/weight_place.hpp"
 
@@ -80,17 +82,16 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
   const auto compare = [&](std::string_view key, const auto& a, const auto& b) {
     if (a != b) out += octet::format("{}{} = {} and not {}", out.empty() ? "" : ", ", key, a, b);
   };
-  const auto scaling = [](const ModelShape& s) {
-    if (!s.rope_scaling) return std::string("none");
-    const ops::RopeScaling& r = *s.rope_scaling;
-    return octet::format("({}, {}, {}, {})", r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position);
-  };
   compare("family", there.family, wanted.family);
   compare("width", there.width, wanted.width), compare("layers", there.layers, wanted.layers), compare("heads", there.heads, wanted.heads);
   compare("kv_heads", there.kv_heads, wanted.kv_heads), compare("head_dim", there.head_dim, wanted.head_dim);
   compare("hidden", there.hidden, wanted.hidden), compare("vocabulary", there.vocabulary, wanted.vocabulary);
   compare("norm_eps", there.norm_eps, wanted.norm_eps), compare("rope_theta", there.rope_theta, wanted.rope_theta);
-  compare("rope_scaling", scaling(there), scaling(wanted)), compare("tied", there.tied, wanted.tied);
+  compare("rope_scaling", rope_text(there), rope_text(wanted)), compare("tied", there.tied, wanted.tied);
+  compare("latent_rank", there.latent.rank, wanted.latent.rank), compare("query_rank", there.latent.query_rank, wanted.latent.query_rank);
+  compare("rotary_width", there.latent.turned, wanted.latent.turned);
+  compare("value_width", there.latent.value_width, wanted.latent.value_width);
+  compare("rotation of neighbours", there.latent.pairs == ops::RopePairs::neighbours, wanted.latent.pairs == ops::RopePairs::neighbours);
   const ExpertsShape &a = there.experts, &b = wanted.experts;
   compare("experts", a.number, b.number), compare("experts_per_token", a.chosen, b.chosen), compare("expert_hidden", a.width, b.width);
   compare("shared_experts", a.shared, b.shared), compare("router_normalize", a.normalize, b.normalize);
@@ -135,13 +136,14 @@ class Source {
   }
 
   /// DataError for a tensor that no place has read.
-  void require_all_used(std::string_view family) const {
+  void require_all_used(const ModelShape& shape) const {
     for (const std::string_view name : files_.names()) {
       const auto ends = [&](std::string_view end) { return name.ends_with(end); };
-      if (used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
+      const bool kept = format_.keeps != nullptr && format_.keeps(shape, name);
+      if (kept || used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
       throw DataError(
           octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again",
-                        printable(files_.folder()), printable(name), family, config_name));
+                        printable(files_.folder()), printable(name), shape.family, config_name));
     }
   }
 
@@ -196,7 +198,7 @@ std::vector<std::optional<WeightView>> weights_of(const io::TensorFolder& files,
   Source source(files, format_of(shape));
   std::vector<std::optional<WeightView>> weights;
   for (const WeightPlace& p : places) weights.push_back(source.weight(p));
-  source.require_all_used(shape.family);
+  source.require_all_used(shape);
   return weights;
 }
 
@@ -266,13 +268,18 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
   std::vector<io::TensorSpec> tensors;
   for (const WeightPlace& p : places)
     for (io::TensorSpec& spec : p.specs(form)) tensors.push_back(std::move(spec));
+  const KeptTensors kept(shape, companions);
+  for (io::TensorSpec& spec : kept.specs(form)) tensors.push_back(std::move(spec));
+  std::vector<std::string> of_values = modules_of_values(places, form);
+  for (std::string& name : kept.modules_of_values(form)) of_values.push_back(std::move(name));
 
   refuse_other_files(folder);
-  const json::Value config = exported_config(shape, form, companions, modules_of_values(places, form));
+  const json::Value config = exported_config(shape, form, companions, of_values);
   io::NewFolder made(folder);
   write_companions(made.working(), {.config = config.dump(json::Layout::indented) + "\n", .files = companions.files});
   io::TensorFolderWriter writer(made.working(), std::move(tensors));
   for (const WeightPlace& p : places) p.write(writer, form);
+  kept.write(writer, form);
   writer.commit();
   made.commit();
 }

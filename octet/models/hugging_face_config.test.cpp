@@ -30,9 +30,7 @@ void expect_same(const ModelShape& a, const ModelShape& b) {
             std::tie(b.vocabulary, b.max_sequence, b.norm_eps, b.rope_theta, b.tied));
   ASSERT_EQ(a.rope_scaling.has_value(), b.rope_scaling.has_value());
   if (!a.rope_scaling) return;
-  const auto &r = *a.rope_scaling, &s = *b.rope_scaling;
-  EXPECT_EQ(std::tie(r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position),
-            std::tie(s.factor, s.low_freq_factor, s.high_freq_factor, s.original_max_position));
+  EXPECT_EQ(*a.rope_scaling, *b.rope_scaling);
 }
 
 // Published config.json files, with the keys that they have.
@@ -164,8 +162,11 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
       {llama_3_8b, "num_hidden_layers", std::int64_t(1) << 40, "num_hidden_layers must be an integer from 1"},
       {llama_3_8b, "vocab_size", {}, "vocab_size must be an integer from 1 to 16777216, got null"},
       {llama_3_8b, "rms_norm_eps", -1.0, "rms_norm_eps must be a number"},
-      {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.rope_type must be default or llama3, got the string \"yarn\""},
-      {llama_3_8b, "rope_scaling", json::Value(json::Object()).set("factor", 2.0), "rope_scaling.type must be default or llama3"},
+      {llama_3_8b, "rope_scaling", scaling("dynamic"),
+       "rope_scaling.rope_type must be default, linear, llama3 or yarn, got the string \"dynamic\""},
+      {llama_3_8b, "rope_scaling", json::Value(json::Object()).set("factor", 2.0),
+       "rope_scaling.type must be default, linear, llama3 or yarn"},
+      {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.original_max_position_embeddings must be an integer"},
       {llama_3_8b, "rope_scaling", scaling("llama3"), "rope_scaling.low_freq_factor must be a number"},
       {llama_3_8b, "rope_parameters", json::Value(json::Object()).set("partial_rotary_factor", 0.5),
        "rope_parameters.partial_rotary_factor must be 1"},

@@ -22,6 +22,7 @@ struct WeightSlice {
   std::string parameter;  // "layers.0.attn.qkv.weight"
   std::int64_t first = 0, rows = 0;
   bool transposed = false;  // stored as [columns, rows]
+  bool wide = false;        // F32 in every form of weights
   bool alias = false;       // a second name for the same rows: never written; a file that has it must have the same values
 };
 
@@ -35,6 +36,8 @@ struct HuggingFaceFormat {
   /// Writes every key that follows from the shape.
   void (*write)(const ModelShape&, json::Value& config) = nullptr;
   std::vector<WeightSlice> (*weights)(const ModelShape&) = nullptr;
+  /// Whether a tensor of that name is of ModelShape::kept_layers: not read, and handed on. Null: there are none.
+  bool (*keeps)(const ModelShape&, std::string_view name) = nullptr;
 
   explicit operator bool() const { return read != nullptr && write != nullptr && weights != nullptr; }
 };

@@ -6,6 +6,7 @@
 #include "octet/nn/block_weights.hpp"
 #include "octet/nn/head.hpp"
 #include "octet/nn/expert_exchange.hpp"
+#include "octet/nn/key_cache.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/nn/recompute.hpp"
 #include "octet/nn/routers.hpp"
@@ -16,8 +17,9 @@ namespace octet::models {
 struct TokenBatch {
   Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
   std::int64_t sequence = 0;
-  Tensor document_starts = {};  // ops::check_document_starts; empty: the model reads over the borders of documents
-  SequencePart part = {};       // of each sequence that is here; others of ModelOptions::sequences have the rest
+  Tensor document_starts = {};            // ops::check_document_starts; empty: the model reads over the borders of documents
+  SequencePart part = {};                 // of each sequence that is here; others of ModelOptions::sequences have the rest
+  nn::KeyCache* cache = &nn::no_cache();  // of logits(): it knows the places of tokens, and the keys before them
 };
 
 /// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has

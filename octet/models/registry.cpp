@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "octet/models/deepseek_moe/deepseek_moe.hpp"
+#include "octet/models/deepseek_v2/deepseek_v2.hpp"
+#include "octet/models/deepseek_v2/hugging_face.hpp"
+#include "octet/models/deepseek_v3/deepseek_v3.hpp"
+#include "octet/models/deepseek_v3/hugging_face.hpp"
 #include "octet/models/gpt2/gpt2.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/llama.hpp"
@@ -36,14 +40,19 @@ struct Registry {
 Registry& registry() {
   static Registry all = [] {
     Registry r;
-    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, false, {"llama", true}});
-    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, {"qwen2"}});
-    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, {"qwen3"}});
+    r.add(
+        {"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, false, false, {"llama", true}});
+    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, false, {"qwen2"}});
+    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, false, {"qwen3"}});
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
     r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
     r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
     r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, false, true, true});
     r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, false, true, true});
+    r.add({"deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), true, false, true, true,
+           true});
+    r.add({"deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), true, false, true, true,
+           true});
     return r;
   }();
   return all;
@@ -119,6 +128,23 @@ void require_experts(const ModelShape& s) {
         e.kept_groups, e.groups, e.chosen, e.number));
 }
 
+// The shapes of ops::LatentHeads and of the projections.
+void require_latent(const ModelShape& s) {
+  const LatentShape& l = s.latent;
+  const bool latent = model_family(s.family).latent;
+  if (latent != bool(l))
+    throw ConfigError(format("model.latent_rank = {}: models of the family {} {}", l.rank, s.family,
+                             latent ? "have latents; set it to at least 1" : "have none; leave it out, or choose another model.family"));
+  if (!latent) return;
+  if (s.kv_heads != s.heads)
+    throw ConfigError(
+        format("model.kv_heads = {}: heads from latents have keys of their own; set it to model.heads = {}", s.kv_heads, s.heads));
+  if (l.turned < 2 || l.turned % 2 != 0 || l.turned > s.head_dim)
+    throw ConfigError(format("model.rotary_width = {} must be even, and at most model.head_width = {}", l.turned, s.head_dim));
+  if (l.value_width < 2 || l.value_width % 2 != 0)
+    throw ConfigError(format("model.value_width = {} must be even and at least 2", l.value_width));
+}
+
 }  // namespace
 
 std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
@@ -133,7 +159,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   if (s.head_dim % 2 != 0)
     throw ConfigError(
         format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
-  require_experts(s);
+  require_experts(s), require_latent(s);
   require_recompute(options, s.layers);
   check(!options.partition->divides() || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
   return model_family(s.family).make(s, options, precision);

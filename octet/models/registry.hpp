@@ -30,6 +30,7 @@ struct ModelFamily {
   bool divides = false;  // members of ModelOptions::partition have parts of the model
   bool gated = true;     // an MLP has three matrices, else two
   bool experts = false;  // layers have experts: the shape's experts count
+  bool latent = false;   // attention has latents: the shape's latent counts
   GgufFormat gguf = {};
 };
 

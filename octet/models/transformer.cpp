@@ -74,7 +74,8 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   const ExpertsShape& e = shape.experts;
-  routers_ = nn::Routers({.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .balance = e.balance});
+  routers_ = nn::Routers(
+      {.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
@@ -82,9 +83,9 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
 }
 
 template <class Block, class Norm>
-nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, const nn::Routers::MicroBatch& routing) const {
+nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, const nn::Routers::MicroBatch& routing, int block) const {
   check(!batch.part || sequences_.divides(), "model: a part of each sequence needs members that have the others");
-  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_, routing};
+  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_, routing, batch.cache, block};
 }
 
 template <class Block, class Norm>
@@ -115,20 +116,22 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
         shape_.max_sequence);
   routers_.allocate(stream);
-  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
+  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), shape_.rope_theta, shape_.rope_scaling);
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
   const Scope scope(stream);
-  const Tensor all = partition_.all_rows(stream, x);
+  const Tensor all = partition_.all_rows(stream, x), places = batch.cache->places();
+  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, batch.sequence); };
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = batch.tokens,
                                   .out = all,
-                                  .positions = positions_ ? positions_->value.values().rows(0, batch.sequence) : Tensor{},
+                                  .positions = positions_ ? positions() : Tensor{},
                                   .document_starts = batch.document_starts,
                                   .descale = embedding_.value.tensor_descale(),
-                                  .rows = own_table(partition_, embedding_)});
+                                  .rows = own_table(partition_, embedding_),
+                                  .places = places});
   partition_.reduce_exactly(stream, all, x);
   stream.observe("embedding", "y", x);
 }
@@ -159,7 +162,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
   }
   for (int i = chunk.first; i < chunk.end; ++i) {
     open(stream, i);
-    block(i).forward(stream, context(batch, routers_.evaluating()), x, x, pass, nullptr);
+    block(i).forward(stream, context(batch, routers_.evaluating(), i), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
   return x;
@@ -197,7 +200,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
     const std::size_t begin = kept();
     auto y = rows(i + 1 == count ? place.out : Tensor{});
     open(stream, number);
-    block(number).forward(stream, context(batch, saved.routing), x, y, pass, &saved.blocks[i]);
+    block(number).forward(stream, context(batch, saved.routing, number), x, y, pass, &saved.blocks[i]);
     saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = kept() - begin;
     x = y;
   }
@@ -220,13 +223,14 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     const int number = saved.chunk.first + int(i);
     stream.arena().release(pass.keep, saved.ends[i]);  // memory for recomputed activations
     open(stream, number);
-    block(number).backward(stream, context(batch, saved.routing), d, saved.blocks[i], pass);
+    block(number).backward(stream, context(batch, saved.routing, number), d, saved.blocks[i], pass);
   }
   if (embeds(saved.chunk)) embed_backward(stream, batch, d);
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
+  if (!nn::trains(embedding_)) return;
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);

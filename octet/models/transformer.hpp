@@ -53,7 +53,7 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch&, const nn::Routers::MicroBatch&) const;
+  nn::BlockContext context(const TokenBatch&, const nn::Routers::MicroBatch&, int block) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 

@@ -54,7 +54,8 @@ bool WeightPlace::has_own_blocks(const WeightForm& form) const {
 }
 
 std::vector<io::TensorSpec> WeightPlace::specs(const WeightForm& form) const {
-  if (!has_codes(form)) return {{slice_.name, form.dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16, stored_shape()}};
+  const bool f32 = form.dtype == DType::f32 || slice_.wide;
+  if (!has_codes(form)) return {{slice_.name, f32 ? io::StoredDType::f32 : io::StoredDType::bf16, stored_shape()}};
   const ScaleBlock block = form.block();
   std::vector<std::int64_t> scales{blocks_of(stored_rows_, block.rows)};
   if (!block.whole_tensor()) scales.push_back(blocks_of(stored_columns_, block.cols));

@@ -95,7 +95,7 @@ void Block<Norm, FeedForward>::rebuild_attention(Stream& stream, const BlockCont
     attend(stream, context, s.x, {}, again, &s, true);
   } else if (recompute_.norm) {
     const Gather n = normalized(stream, norm1_, s.x, attention_, {.rows = false}, again);
-    s.attention.qkv_linear.x = n.operands.codes.cols, s.attention.gather_x = n.fill;
+    s.attention.qkv.first.x = n.operands.codes.cols, s.attention.gather_x = n.fill;
   }
 }
 

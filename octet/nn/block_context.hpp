@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/key_cache.hpp"
 #include "octet/nn/routers.hpp"
 #include "octet/nn/row_exchange.hpp"
 #include "octet/ops/rope/rope.hpp"
@@ -14,6 +15,8 @@ struct BlockContext {
   SequencePart part = {};       // of each sequence that is here
   RowExchange* keys = nullptr;  // among the members that have the other parts
   Routers::MicroBatch routing = {};
+  KeyCache* cache = &no_cache();  // of a forward without backward
+  int block = 0;                  // its number in the model
 };
 
 }  // namespace octet::nn

@@ -66,6 +66,7 @@ Tensor CodedDotProduct::encode(Stream& stream, const ops::RopeForward& a, ops::A
 void CodedDotProduct::forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, const Tensor& o,
                               const Tensor& lse, const scaling::Pass& pass, Saved* saved) {
   require_target(stream, heads, context);
+  check(context.cache == &no_cache(), "{}: attention in 8 bits reads the keys of its batch alone", plan_.path);
   const Region region = saved != nullptr ? pass.keep : Region(Lifetime::scratch);
   const Scope scope(stream);
   ops::AttentionSpecs specs = forward_specs(pass, pass);

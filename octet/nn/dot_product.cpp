@@ -17,11 +17,13 @@ class PlainDotProduct final : public DotProduct {
   void forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, const Tensor& o,
                const Tensor& lse, const scaling::Pass&, Saved* saved) override {
     const Tensor& starts = context.document_starts;
-    if (rope_) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
+    if (rope_)
+      ops::rope_forward(stream,
+                        {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts, .places = context.cache->places()});
     const Scope scope(stream);
     ops::AttentionForward a{.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts};
     if (context.part) a.keys = gather_keys(stream, *context.keys, heads, qkv, Lifetime::scratch);
-    ops::attention_forward(stream, a);
+    context.cache->attend(stream, context.block, a);
     if (saved != nullptr) saved->qkv = qkv;
   }
 

@@ -78,7 +78,7 @@ void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops:
                          const scaling::Pass& pass) {
   const Scope scope(stream);
   const Tensor all = p.all_rows(stream, dx);
-  layer.backward_input(stream, dy, all);
+  layer.backward_input(stream, dy, saved, all);
   p.beside().join(stream);
   const SideWork::Piece reduce = p.beside().begin(stream, [&p, all, dx](Stream& queue) { p.reduce(queue, all, dx); });
   layer.backward_weight(stream, dy, saved, pass.later);

@@ -72,7 +72,7 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
       linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = logits}, chunk_pass, partition_), saved,
                        dx.rows(begin, n));
   }
-  if (train) linear_.weight().parameter().gradient.done(stream);
+  if (train) sum_done(stream, linear_.weight().parameter());
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {

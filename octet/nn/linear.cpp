@@ -29,29 +29,31 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
                      .d = y,
                      .bias = bias_ ? bias_->value.values() : Tensor{},
                      .fast_accumulation = plan().fast_forward});
+  adapter().forward(stream, x.rows, y, pass);
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path(), "y", y);
 }
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
-  backward_input(stream, dy, dx);
+  backward_input(stream, dy, saved, dx);
   backward_weight(stream, dy, saved, later);
   if (dx) stream.observe(path(), "dx", dx);
 }
 
-void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
+void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight().operand(stream, Weight::Side::cols), .d = dx});
   }
-  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
+  adapter().backward(stream, dy.plain, saved.x, dx);
+  if (bias_ && trains(*bias_)) ops::add_column_sums(stream, dy.plain, sum_target(stream, *bias_));
 }
 
 void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
-  add_product(stream, later, [dy = dy.codes.cols, x = saved.x](Stream& queue, const Gradient::Target& dw) {
+  add_weight_product(stream, later, [dy = dy.codes.cols, x = saved.x](Stream& queue, const Gradient::Target& dw) {
     ops::gemm(queue, {.a = dy, .b = x, .d = dw.data, .accumulate = dw.accumulate});
   });
-  if (bias_) bias_->gradient.done(stream);
+  if (bias_) sum_done(stream, *bias_);
 }
 
 void Linear::visit(Visitor& visitor) {

@@ -33,8 +33,8 @@ class Linear : public LinearSite {
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved* saved);
   /// Both parts of it, in their order.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx, DeferredWork* later = nullptr);
-  /// dx: [T, in], overwritten; empty if it is not needed. Adds to the bias's gradient.
-  void backward_input(Stream&, const ops::Sink& dy, const Tensor& dx);
+  /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of bias and adapter.
+  void backward_input(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   /// Adds to the weight's gradient; with `later`, which is that of the pass, when this work is run. The head's backward takes chunks of
   /// tokens: its owner completes the gradient (Gradient::done).
   void backward_weight(Stream&, const ops::Sink& dy, const Saved&, DeferredWork* later);

@@ -1,8 +1,5 @@
 #include "octet/nn/linear_site.hpp"
 
-#include "octet/numerics/philox.hpp"
-#include "octet/ops/accumulate/accumulate.hpp"
-
 namespace octet::nn {
 namespace {
 
@@ -10,9 +7,6 @@ scaling::Site completed(scaling::Site site, const std::string& path, const Param
   site.path = path, site.out = weight.shape[0], site.in = weight.shape[1];
   return site;
 }
-
-// Copies of a model draw independently, so that the errors of their sum average out.
-std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.copy()) * 0x9E3779B97F4A7C15u; }
 
 }  // namespace
 
@@ -22,6 +16,7 @@ LinearSite::LinearSite(const std::string& path, Parameter& weight, scaling::Prec
       activations_(precision.activations()),
       matrices_(site.matrices),
       used_(site.used),
+      lends_x_(site.router),
       plan_(precision.plan(completed(site, path, weight))),
       weight_(weight, std::move(plan_.w), plan_.caches_weight) {
   weight.gradient.add_use(gradient_use_);
@@ -35,6 +30,8 @@ LinearSite::LinearSite(const std::string& path, std::unique_ptr<Parameter> owned
 ops::Sink LinearSite::operand(Stream& stream, const OperandRequest& request, const scaling::Pass& pass) const {
   const bool gradient = request.tensor == Operand::gradient;
   const Shape shape{request.count(), gradient ? out() : in()};
+  // An operand of columns alone is made for a product that is asked for.
+  const bool cols = request.cols && (!request.rows || (gradient ? trains(weight_.parameter()) : reads_columns()));
   const ops::QuantizeSpec as = spec(request.tensor, pass);
   Tensor plain = request.values;
   check(!plain || plain.shape == shape, "linear {}: {} must be [T, {}], got {}", path_, name(request.tensor), shape[1], plain.shape);
@@ -45,18 +42,20 @@ ops::Sink LinearSite::operand(Stream& stream, const OperandRequest& request, con
                         {.shape = shape,
                          .dtype = plain ? plain.dtype : activations_,
                          .rows = request.rows,
-                         .cols = request.cols,
+                         .cols = cols,
                          .cols_region = request.region(pass),
                          .plain = plain,
                          .for_gemm = true,
                          .cols_left = gradient});
 }
 
-// 8-bit gradients: the product is in scratch, and is added.
-void LinearSite::add_codes(Stream& stream, const Tensor& dw) {
-  const Parameter& weight = weight_.parameter();
-  if (weight.gradient.coded())
-    ops::accumulate(stream, {.x = dw, .sum = weight.gradient.stored(), .draws = weight.gradient.draws(), .key = key_of_draws(weight)});
+void LinearSite::adapt(std::unique_ptr<Adapter> adapter) {
+  check(matrices_ == 1, "linear {}: a stack of {} matrices takes no adapter", path_, matrices_);
+  adapter_ = std::move(adapter);
+  if (adapter_->reads_operands()) read_gradients();
 }
+
+// Whether backward reads columns of x: for its weight's gradient, its adapter, or for another layer that gathers its rows.
+bool LinearSite::reads_columns() const { return trains(weight_.parameter()) || adapter_->reads_operands() || lends_x_; }
 
 }  // namespace octet::nn

@@ -2,10 +2,9 @@
 
 #include <memory>
 
+#include "octet/nn/adapter.hpp"
 #include "octet/nn/operand_request.hpp"
-#include "octet/nn/visitor.hpp"
-#include "octet/nn/weight.hpp"
-#include "octet/scaling/precision.hpp"
+#include "octet/nn/weight_gradient.hpp"
 
 namespace octet::nn {
 
@@ -33,6 +32,9 @@ class LinearSite {
   /// Matrices that one token uses.
   std::int64_t used() const { return used_; }
   Weight& weight() { return weight_; }
+  /// From now on the layer adds this one's product, and its weight does not train. Before parameters get their memory. Throws ContractError
+  /// for a stack.
+  void adapt(std::unique_ptr<Adapter>);
 
  protected:
   /// `weight` [matrices * out, in], which may belong to somebody else, who visits it. `site` is completed with path and shape.
@@ -42,17 +44,12 @@ class LinearSite {
 
   /// An operator that reads values of dy makes forward's sinks store them.
   void read_gradients() { reads_gradients_ = true; }
-  /// The gradient's product: multiply(dw, accumulate) stores or adds to it. Work of the pass, or with `later` left there.
+  /// The gradient's product: multiply(queue, target) stores or adds to it. Work of the pass, or with `later` left there.
   template <class Multiply>
-  void add_product(Stream& stream, DeferredWork* later, const Multiply& multiply) {
+  void add_weight_product(Stream& stream, DeferredWork* later, const Multiply& multiply) {
+    if (!trains(weight_.parameter())) return;
     const auto product = [this, multiply](Stream& queue) {
-      {
-        const Scope scope(queue);
-        const Gradient::Target dw = weight_.parameter().gradient.target(queue, gradient_use_);
-        multiply(queue, dw);
-        add_codes(queue, dw.data);
-      }
-      if (gradient_use_ == GradientUse::product) weight_.parameter().gradient.done(queue);
+      add_product(queue, weight_.parameter(), gradient_use_, [&](const Gradient::Target& dw) { multiply(queue, dw); });
     };
     if (later != nullptr) later->add(product);
     else product(stream);
@@ -60,12 +57,13 @@ class LinearSite {
   void visit_weight(Visitor& visitor) {
     if (owned_) visitor.parameter(*owned_);
   }
-  void visit_site(Visitor& visitor) { visitor.weight(weight_), visitor.linear(*this); }
+  void visit_site(Visitor& visitor) { visitor.weight(weight_), visitor.linear(*this), adapter_->visit(visitor); }
 
   const scaling::LinearPlan& plan() const { return plan_; }
+  Adapter& adapter() { return *adapter_; }
 
  private:
-  void add_codes(Stream&, const Tensor& dw);
+  bool reads_columns() const;
 
   std::string path_;
   std::unique_ptr<Parameter> owned_;
@@ -73,8 +71,10 @@ class LinearSite {
   DType activations_;
   std::int64_t matrices_, used_;
   bool reads_gradients_ = false;
+  bool lends_x_;              // other layers read the columns of x that this one keeps
   scaling::LinearPlan plan_;  // its quantizer of the weight is moved on
   Weight weight_;
+  std::unique_ptr<Adapter> adapter_ = std::make_unique<Adapter>();
 };
 
 }  // namespace octet::nn

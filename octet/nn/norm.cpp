@@ -1,5 +1,6 @@
 #include "octet/nn/norm.hpp"
 
+#include "octet/nn/weight_gradient.hpp"
 #include "octet/ops/layernorm/layernorm.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.hpp"
 
@@ -38,9 +39,9 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
                                  .w = weight.value.values(),
                                  .inv_rms = x.inv_rms,
                                  .dx = dx,
-                                 .dw = weight.gradient.target(stream, GradientUse::sum).data,
+                                 .dw = sum_target(stream, weight),
                                  .accumulate = accumulate});
-  weight.gradient.done(stream);
+  sum_done(stream, weight);
   stream.observe(weight.path, "dx", dx);
 }
 
@@ -80,10 +81,10 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
                                    .mean = x.mean,
                                    .inv_std = x.inv_std,
                                    .dx = dx,
-                                   .dw = weight.gradient.target(stream, GradientUse::sum).data,
-                                   .db = bias.gradient.target(stream, GradientUse::sum).data,
+                                   .dw = sum_target(stream, weight),
+                                   .db = sum_target(stream, bias),
                                    .accumulate = accumulate});
-  for (Parameter* p : {&weight, &bias}) p->gradient.done(stream);
+  for (Parameter* p : {&weight, &bias}) sum_done(stream, *p);
   stream.observe(weight.path, "dx", dx);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "octet/nn/weight.hpp"
 #include "octet/numerics/philox.hpp"
@@ -56,6 +57,15 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 }
 
 }  // namespace
+
+void Parameters::Collect::parameter(Parameter& p) {
+  if (!adapters) list.push_back(&p), places.push_back({.block = now, .experts = &p == stack});
+}
+
+void Parameters::Collect::adapter(Parameter& p) {
+  if (!std::exchange(adapters, true)) list.clear(), places.clear();
+  list.push_back(&p), places.push_back({.block = now});
+}
 
 // Of a block's matrix with one use, whose codes can be made of slices.
 void Parameters::Collect::weight(Weight& w) {

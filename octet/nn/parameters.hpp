@@ -10,11 +10,11 @@
 
 namespace octet::nn {
 
-/// Storage of all parameters of a model, in buckets. Gradients of one storage are one buffer, in the order in which backward fills them.
-/// Codes of each parameter are aligned to 256 bytes.
+/// Storage of the parameters of a model that train, in buckets: of all, or, where layers have adapters, of these. Gradients of one storage
+/// are one buffer, in the order in which backward fills them. Codes of each parameter are aligned to 256 bytes.
 class Parameters {
  public:
-  /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
+  /// Binds the value (and the gradient, when `gradients`) of every such parameter that `model.visit` shows. Contents are zero.
   template <class Model>
   Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Shares& shares = {})
       : shares_(shares) {
@@ -61,13 +61,15 @@ class Parameters {
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
     std::vector<Place> places;
-    bool codes;  // weights are asked whether their codes can be made of parts
+    bool codes;             // weights are asked whether their codes can be made of parts
+    bool adapters = false;  // there are some
     int now = -1;
     const Parameter* stack = nullptr;
     Collect(std::vector<Parameter*>& list, bool codes) : list(list), codes(codes) {}
     void block(int number) override { now = number; }
     void experts(const Parameter& p) override { stack = &p; }
-    void parameter(Parameter& p) override { list.push_back(&p), places.push_back({.block = now, .experts = &p == stack}); }
+    void parameter(Parameter& p) override;
+    void adapter(Parameter& p) override;
     void weight(Weight&) override;
   };
   void bind(Stream&, bool gradients);

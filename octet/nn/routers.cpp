@@ -17,7 +17,7 @@ void Routers::allocate(Stream& stream) {
   if (config_.layers == 0) return;
   const auto zeros = [&] { return stream.zeros({config_.layers, config_.experts}, DType::f32, Lifetime::run, Category::optimizer); };
   counts_ = zeros(), sums_ = zeros();
-  if (config_.balance.bias_rate > 0) biases_ = zeros();
+  if (config_.biased || config_.balance.bias_rate > 0) biases_ = zeros();
 }
 
 Routers::MicroBatch Routers::begin(Stream& stream, const scaling::Pass& pass, std::int64_t tokens, std::int64_t sequences, float factor,
@@ -69,7 +69,8 @@ Tensor Routers::score_gradient(Stream& stream, const MicroBatch& m, std::int64_t
 }
 
 void Routers::end_step(Stream& stream, const Tensor& skip) {
-  if (biases_) ops::balance_bias(stream, {.counts = counts_, .skip = skip, .bias = biases_, .rate = float(config_.balance.bias_rate)});
+  if (biases_ && config_.balance.bias_rate > 0)
+    ops::balance_bias(stream, {.counts = counts_, .skip = skip, .bias = biases_, .rate = float(config_.balance.bias_rate)});
 }
 
 void Routers::clear_loads(Stream& stream) {

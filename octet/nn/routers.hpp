@@ -14,6 +14,7 @@ class Routers {
   struct Config {
     std::int64_t layers = 0;  // with experts
     std::int64_t experts = 0, choices = 0;
+    bool biased = false;  // they have biases, also without bias_rate
     Balance balance = {};
   };
   /// Shared by the routers of one micro-batch.
@@ -56,7 +57,7 @@ class Routers {
   /// Of this step so far, over micro-batches: f32 [layers, E] each. Empty without experts.
   const Tensor& counts() const { return counts_; }
   const Tensor& sums() const { return sums_; }
-  /// f32 [layers, E]; empty without bias_rate.
+  /// f32 [layers, E]; empty without bias_rate, unless they are `biased`.
   const Tensor& biases() const { return biases_; }
   /// After each optimizer step, when the counts are those of all ranks. skip: f32 [1].
   void end_step(Stream&, const Tensor& skip);

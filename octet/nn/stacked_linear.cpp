@@ -37,7 +37,7 @@ void StackedLinear::backward_input(Stream& stream, const ops::Sink& dy, const op
 
 void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,
                                     DeferredWork* later) {
-  add_product(stream, later, [dy = dy.codes.cols, x = saved.x, groups](Stream& queue, const Gradient::Target& dw) {
+  add_weight_product(stream, later, [dy = dy.codes.cols, x = saved.x, groups](Stream& queue, const Gradient::Target& dw) {
     ops::grouped_gemm(queue, ops::GroupedColumnsGemm{.a = dy, .b = x, .groups = groups, .d = dw.data, .accumulate = dw.accumulate});
   });
 }

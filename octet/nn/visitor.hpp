@@ -17,6 +17,8 @@ class Visitor {
   virtual void parameter(Parameter&) {}
   /// The next parameter is a stack of experts' matrices, of which ranks of their axis have some each.
   virtual void experts(const Parameter&) {}
+  /// Of an adapter of a layer, whose model's own parameters then do not train.
+  virtual void adapter(Parameter& p) { parameter(p); }
   virtual void weight(Weight&) {}
   virtual void linear(LinearSite&) {}
 };

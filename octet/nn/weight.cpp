@@ -81,6 +81,39 @@ void Weight::measure(Stream& stream, const scaling::Pass& pass) {
   if (finds_scale) ops::scales_of_maxima(stream, as, value.value_type(), as.amax, scale_, descale_);
 }
 
+void Weight::hold(Stream& stream, const Tensor& values) {
+  const ops::QuantizeSpec as = quantizer_->spec(scaling::recomputing);
+  check(!as.scale_known(), "weight {}: it does not train, so its scale follows from its values", parameter_.path);
+  parameter_.codes_version = refreshed_ = ++parameter_.version;
+  if (!cached_ && as.quantizes() && as.same_codes()) return hold_codes(stream, as, values);
+  if (!operands_)
+    operands_ = ops::make_sink(stream, as,
+                               {.shape = values.shape,
+                                .dtype = as.quantizes() ? values.dtype : as.format,
+                                .cols = true,
+                                .rows_region = Lifetime::run,
+                                .cols_region = Lifetime::run,
+                                .plain = as.quantizes() ? values : Tensor{},
+                                .category = Category::weight_operands,
+                                .for_gemm = true});
+  if (as.quantizes()) operands_->plain = values;
+  ops::quantize(stream, values, *operands_);
+  if (as.quantizes()) operands_->plain = {};
+}
+
+void Weight::hold_codes(Stream& stream, const ops::QuantizeSpec& as, const Tensor& values) {
+  if (!held_)
+    held_ = ops::make_sink(stream, as,
+                           {.shape = values.shape,
+                            .dtype = values.dtype,
+                            .rows_region = Lifetime::run,
+                            .plain = values,
+                            .category = Category::weight_operands});
+  held_->plain = values;
+  ops::quantize(stream, values, *held_);
+  parameter_.codes = held_->codes.rows, held_->plain = {};
+}
+
 Quantized Weight::operand(Stream& stream, Side side) const {
   check(refreshed_ != 0, "weight {}: its operand is read before any refresh", parameter_.path);
   const bool rows = side == Side::rows;

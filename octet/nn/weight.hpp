@@ -29,6 +29,11 @@ class Weight {
   /// One operand: cached, or made in scratch. After refresh().
   Quantized operand(Stream&, Side) const;
 
+  /// Of a weight that does not train (PrecisionConfig::frozen_weights): makes its operands of these values [out, in], f32 or bf16, which
+  /// are not kept. The operands are all that is in memory: those of both orientations, or, where they are made for each GEMM and have equal
+  /// codes, these codes (Parameter::codes).
+  void hold(Stream&, const Tensor& values);
+
   /// How a pass quantizes it.
   ops::QuantizeSpec spec(const scaling::Pass&) const;
   /// The scale, f32 [1] each, is found by find(stream), since the parameter is a part of a matrix: refresh() calls it first. Before the
@@ -44,11 +49,13 @@ class Weight {
   void refresh_from_codes(Stream&);
   void measure(Stream&, const scaling::Pass&);
   ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
+  void hold_codes(Stream&, const ops::QuantizeSpec&, const Tensor& values);
 
   Parameter& parameter_;
   std::unique_ptr<scaling::Quantizer> quantizer_;
   bool cached_;
   std::optional<ops::Sink> operands_;  // cached, in the run's region
+  std::optional<ops::Sink> held_;      // codes of a weight that does not train, which each GEMM's operands are made of
   Tensor scale_, descale_;             // f32 [1]: found once per change, here or by others; empty: by the quantizer, or with the codes
   std::function<void(Stream&)> find_scale_;  // by others
   std::uint64_t refreshed_ = 0;              // the parameter's version

@@ -29,8 +29,6 @@ void copy_columns(Stream& stream, const Columns& from, const Columns& to, std::i
   ops::copy_columns(stream, {.from = from.of, .from_column = from.first, .to = to.of, .to_column = to.first, .columns = columns});
 }
 
-std::int64_t key_columns(const ops::QkvShape& heads) { return 2 * heads.kv_heads * heads.head_dim; }
-
 void check_part(const RowExchange& x, const ops::QkvShape& heads) {
   check(x.divides() && heads.part == SequencePart::of_member(heads.whole(), x.member(), x.members()) &&
             heads.sequence * x.members() == heads.whole(),
@@ -42,7 +40,7 @@ void check_part(const RowExchange& x, const ops::QkvShape& heads) {
 
 Tensor gather_keys(Stream& stream, RowExchange& x, const ops::QkvShape& heads, const Tensor& qkv, Region region) {
   check_part(x, heads);
-  const std::int64_t columns = key_columns(heads), all = qkv.shape[0] * x.members();
+  const std::int64_t columns = heads.key_columns(), all = qkv.shape[0] * x.members();
   const Tensor out = stream.empty({all, columns}, qkv.dtype, region);
   const Scope scope(stream);
   const Tensor own = stream.empty({qkv.shape[0], columns}, qkv.dtype), gathered = stream.empty({all, columns}, qkv.dtype);
@@ -56,7 +54,7 @@ Tensor gather_keys(Stream& stream, RowExchange& x, const ops::QkvShape& heads, c
 void reduce_key_gradients(Stream& stream, RowExchange& x, const ops::QkvShape& heads, const Tensor& dkeys, const Tensor& dqkv) {
   check_part(x, heads);
   const Scope scope(stream);
-  const Tensor partial = stream.empty(dkeys.shape, dkeys.dtype), own = stream.empty({dqkv.shape[0], key_columns(heads)}, dqkv.dtype);
+  const Tensor partial = stream.empty(dkeys.shape, dkeys.dtype), own = stream.empty({dqkv.shape[0], heads.key_columns()}, dqkv.dtype);
   each_segment(x, heads, partial, dkeys,
                [&](const Columns& to, const Columns& from, std::int64_t columns) { copy_columns(stream, from, to, columns); });
   x.reduce_exactly(stream, partial, own);

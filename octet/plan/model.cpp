@@ -43,6 +43,10 @@ double PlannedModel::active_hidden() const {
 PlannedModel planned_model(const models::ModelShape& shape) {
   PlannedModel out{.shape = shape, .gated = models::model_family(shape.family).gated};
   const models::ExpertsShape& e = shape.experts;
+  if (shape.latent) {
+    out.attention = shape.attention_parameters();
+    out.score_width = double(shape.heads * (shape.head_dim + shape.value_columns())) / 2;
+  }
   if (e)
     out.experts = {.count = e.number,
                    .per_token = e.chosen,
@@ -66,24 +70,6 @@ PlannedModel llama3(std::int64_t layers, std::int64_t width, std::int64_t hidden
                         .max_sequence = 8192});
 }
 
-PlannedModel deepseek_v3() {
-  PlannedModel m;
-  m.shape = {.family = "deepseek",
-             .width = 7168,
-             .layers = 61,
-             .heads = 128,
-             .kv_heads = 128,
-             .head_dim = 128,
-             .hidden = 18432,
-             .vocabulary = 129280,
-             .max_sequence = 131072};
-  // Multi-head latent attention: queries through rank 1536, keys and values through rank 512, heads of 128 + 64 and 128 columns.
-  m.attention = 7168 * 1536 + 1536 * 128 * 192 + 7168 * (512 + 64) + 512 * 128 * (128 + 128) + 128 * 128 * 7168;
-  m.score_width = 128 * (192 + 128) / 2;
-  m.experts = {.count = 256, .per_token = 8, .shared = 1, .hidden = 2048, .dense_layers = 3};
-  return m;
-}
-
 }  // namespace
 
 PlannedModel gpt_model(std::int64_t layers, std::int64_t width, std::int64_t heads, std::int64_t vocabulary) {
@@ -103,7 +89,7 @@ const std::vector<NamedModel>& large_models() {
   static const std::vector<NamedModel> all{{"llama-3-70b", llama3(80, 8192, 28672, 64)},
                                            {"gpt-3-175b", gpt_model(96, 12288, 96, 51200)},
                                            {"llama-3-405b", llama3(126, 16384, 53248, 128)},
-                                           {"deepseek-v3", deepseek_v3()}};
+                                           {"deepseek-v3", planned_model(models::model_size("deepseek-v3"))}};
   return all;
 }
 

@@ -47,8 +47,8 @@ PlannedModel planned_model(const models::ModelShape&);
 /// A GPT of these sizes, with tied embedding and MLPs of four times its width.
 PlannedModel gpt_model(std::int64_t layers, std::int64_t width, std::int64_t heads, std::int64_t vocabulary);
 
-/// Models that the planner knows besides the named sizes of the program. Sources: Grattafiori et al. 2024, table 3; Brown et al. 2020,
-/// table 2.1; DeepSeek-AI 2024, section 4.2.
+/// Models that the planner knows besides the named sizes of the program, and the largest of these. Sources: Grattafiori et al. 2024, table
+/// 3; Brown et al. 2020, table 2.1.
 struct NamedModel {
   std::string name;
   PlannedModel model;

@@ -5,6 +5,7 @@
 #include "octet/base/path.hpp"
 #include "octet/config/attributes.hpp"
 #include "octet/config/read.hpp"
+#include "octet/models/registry.hpp"
 
 namespace octet::plan {
 
@@ -63,9 +64,11 @@ PlannedModel model_named(const std::string& name_or_file) {
     if (m.name == name_or_file) return m.model;
     names += (names.empty() ? "" : ", ") + m.name;
   }
+  for (const models::ModelFamily& family : models::model_families())
+    for (const models::ModelSize& size : family.sizes != nullptr ? family.sizes() : std::vector<models::ModelSize>())
+      if (size.name == name_or_file) return planned_model(size.shape);
   if (!exists(name_or_file))
-    throw ConfigError(
-        format("--model {}: neither a file nor one of {}; named sizes are set by model.size", printable(name_or_file), names));
+    throw ConfigError(format("--model {}: neither a file nor one of {} or a named size of model.size", printable(name_or_file), names));
   ModelFile file;
   const config::Origins origins = config::read_toml_file(name_or_file, file);
   for (const std::string& sentence : config::idle_options(file, ModelFile{}, origins)) log::warn("{}", sentence);

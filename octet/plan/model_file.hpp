@@ -20,7 +20,7 @@ struct ModelFile {
   PlannedModel model() const;
 };
 
-/// A model of large_models(), or that of a file. Throws ConfigError with the names where neither exists, and as
+/// A model of large_models(), a named size, or that of a file. Throws ConfigError with the names where neither exists, and as
 /// config::read_toml_file().
 PlannedModel model_named(const std::string& name_or_file);
 

@@ -41,10 +41,13 @@ Logits logits(OpenModel& model, const Ids& ids) {
   return array_of(std::move(out), ids.shape(0), ids.shape(1), std::size_t(model.vocabulary()));
 }
 
-std::vector<std::int32_t> generate(OpenModel& model, const std::vector<std::int32_t>& ids, std::int64_t tokens, double temperature,
-                                   std::int64_t top_k, double top_p, std::uint64_t seed) {
-  std::vector<std::int32_t> out;
-  wait_for(model.aside(), [&] { out = model.generate(ids, tokens, {temperature, top_k, top_p, seed}); });
+std::vector<std::vector<std::int32_t>> generate(OpenModel& model, const std::vector<std::vector<std::int32_t>>& texts, std::int64_t tokens,
+                                                double temperature, std::int64_t top_k, double top_p, std::uint64_t seed,
+                                                double repetition_penalty, const std::vector<std::string>& stops, bool codes) {
+  std::vector<std::vector<std::int32_t>> out;
+  wait_for(model.aside(), [&] {
+    out = model.generate(texts, tokens, {temperature, top_k, top_p, seed, repetition_penalty}, stops, codes);
+  });
   return out;
 }
 
@@ -107,8 +110,8 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("max_sequence", &OpenModel::max_sequence)
       .def_prop_ro("sequence", &OpenModel::sequence)
       .def("logits", &logits, nb::arg("ids"))
-      .def("generate", &generate, nb::arg("ids"), nb::arg("tokens"), nb::arg("temperature"), nb::arg("top_k"), nb::arg("top_p"),
-           nb::arg("seed"))
+      .def("generate", &generate, nb::arg("texts"), nb::arg("tokens"), nb::arg("temperature"), nb::arg("top_k"), nb::arg("top_p"),
+           nb::arg("seed"), nb::arg("repetition_penalty"), nb::arg("stops"), nb::arg("codes"))
       .def("evaluate", &evaluate, nb::arg("set"), nb::arg("given"), nb::arg("recipe"), nb::arg("calibration"))
       .def("parameters", &parameters)
       .def("encode", &encoded, nb::arg("text"), nb::arg("document"))

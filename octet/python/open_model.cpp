@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/tokenizer/stopped_text.hpp"
+#include "octet/tokenizer/text_stream.hpp"
 #include "octet/train/run/ranks/stop.hpp"
 #include "octet/train/step/generate.hpp"
 #include "octet/trained/logits.hpp"
@@ -37,17 +39,39 @@ std::vector<float> OpenModel::logits(std::span<const std::int32_t> ids, std::int
   return out;
 }
 
-std::vector<std::int32_t> OpenModel::generate(std::vector<std::int32_t> ids, std::int64_t tokens, const train::Sampling& sampling) {
-  trained::require_ids(std::vector<std::int64_t>(ids.begin(), ids.end()), vocabulary());
-  if (ids.empty())
-    throw ConfigError("generate: the prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
+std::vector<std::vector<std::int32_t>> OpenModel::generate(std::vector<std::vector<std::int32_t>> texts, std::int64_t tokens,
+                                                           const train::Sampling& sampling, const std::vector<std::string>& stops,
+                                                           bool codes) {
+  if (sampling.repetition_penalty <= 0) throw ConfigError("generate: repetition_penalty must be above 0; 1 has no effect");
+  if (std::ranges::any_of(stops, &std::string::empty)) throw ConfigError("generate: an empty stop string begins every text; leave it out");
+  std::size_t longest = 0;
+  for (const std::vector<std::int32_t>& ids : texts) {
+    trained::require_ids(std::vector<std::int64_t>(ids.begin(), ids.end()), vocabulary());
+    if (ids.empty())
+      throw ConfigError("generate: a prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
+    longest = std::max(longest, ids.size());
+  }
+  if (texts.empty()) return {};
+  if (std::int64_t(longest) > sequence_)
+    throw ConfigError(
+        format("generate: a prompt has {} tokens, but the model was opened for {}; open it with sequence={}", longest, sequence_, longest));
   const std::vector<std::int64_t> ends = wish_.end_ids(tokenizer());
-  std::vector<std::int32_t> out;
+  std::vector<std::vector<std::int32_t>> out(texts.size());
+  std::vector<tokenizer::TextStream> shown;
+  for (const std::vector<std::int32_t>& ids : texts) shown.emplace_back(tokenizer(), ids);
+  std::vector<tokenizer::StoppedText> stopped(texts.size(), tokenizer::StoppedText(stops));
   begin();
-  const train::GenerationEnd end = train::generate(
-      *engine_, ids, {.sampling = sampling, .tokens = tokens, .longest = sequence_, .ends = ends, .stopped = train::stop_requested},
-      [&](std::int32_t id) { out.push_back(id); });
-  if (end == train::GenerationEnd::not_finite)
+  train::Decoder::Config config{.texts = std::int64_t(texts.size()), .longest = std::min(sequence_, std::int64_t(longest) + tokens)};
+  if (codes) config.codes = DType::e4m3;
+  const auto decoder = train::Decoder::make(*engine_, config);
+  const std::vector<train::GenerationEnd> end =
+      train::generate(*engine_, *decoder, texts, {.sampling = sampling, .tokens = tokens, .ends = ends, .stopped = train::stop_requested},
+                      [&](std::size_t i, std::int32_t id) {
+                        out[i].push_back(id);
+                        if (!stops.empty()) stopped[i].next(shown[i].next(id));
+                        return !stopped[i].stopped();
+                      });
+  if (std::ranges::find(end, train::GenerationEnd::not_finite) != end.end())
     throw DataError(format("{}: the model's logits are not finite: the weights are damaged, or their training diverged",
                            printable(wish_.source().folder)));
   return out;

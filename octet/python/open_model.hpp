@@ -24,8 +24,9 @@ class OpenModel {
   void open();
   /// Logits of `rows` sequences of one length, [ids.size(), vocabulary()]. Throws ConfigError if they are longer than sequence().
   std::vector<float> logits(std::span<const std::int32_t> ids, std::int64_t rows);
-  /// The tokens that follow `ids`.
-  std::vector<std::int32_t> generate(std::vector<std::int32_t> ids, std::int64_t tokens, const train::Sampling&);
+  /// The tokens that follow each text, up to the one that completes one of `stops`. `codes`: keys and values are stored in E4M3.
+  std::vector<std::vector<std::int32_t>> generate(std::vector<std::vector<std::int32_t>> texts, std::int64_t tokens, const train::Sampling&,
+                                                  const std::vector<std::string>& stops, bool codes);
   /// In the precision of `recipe`, "": its own; with its weights as they are now only in its own. `given`: names of options that were set.
   train::Evaluation evaluate(trained::EvalSet, const std::vector<std::string>& given, const std::string& recipe, std::int64_t calibration);
 

@@ -17,9 +17,13 @@ ScaleRule rule_of(const RecipeOptions& options) {
 
 std::unique_ptr<Quantizer> ScalesFromData::quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) {
   const ScaleBlock block = operand == Operand::weight ? scheme_.weights : scheme_.values;
+  return std::make_unique<FromData>(spec_of(block, format), slots, Slot{site.path, operand, format, block});
+}
+
+ops::QuantizeSpec ScalesFromData::spec_of(ScaleBlock block, DType format) const {
   ops::QuantizeSpec spec;
   spec.format = format, spec.rule = scheme_.rule, spec.rows = spec.cols = block;
-  return std::make_unique<FromData>(spec, slots, Slot{site.path, operand, format, block});
+  return spec;
 }
 
 LinearPlan plan_unquantized(DType dtype, std::string why) {

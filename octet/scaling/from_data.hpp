@@ -23,6 +23,16 @@ class FromData final : public Quantizer {
   int slot_;
 };
 
+/// The same without a slot: nothing is measured.
+class Unmeasured final : public Quantizer {
+ public:
+  explicit Unmeasured(ops::QuantizeSpec spec) : spec_(std::move(spec)) {}
+  ops::QuantizeSpec spec(const Pass&) const override { return spec_; }
+
+ private:
+  ops::QuantizeSpec spec_;
+};
+
 /// Not quantized: operands are the values themselves, as f32 or bf16.
 class Unquantized final : public Quantizer {
  public:
@@ -52,8 +62,11 @@ class ScalesFromData : public Recipe {
   std::string scales() const override { return scheme_.text; }
   int rows_of_blocks() const override { return std::max({1, scheme_.weights.rows, scheme_.weights.cols}); }
   std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) override;
+  ops::QuantizeSpec spec_of_frozen(DType format) const override { return spec_of(scheme_.weights, format); }
 
  private:
+  ops::QuantizeSpec spec_of(ScaleBlock, DType format) const;
+
   Formats formats_;
   Scheme scheme_;
 };

@@ -331,7 +331,9 @@ LinearPlan Precision::plan(const Site& site) {
         *quantizers[std::size_t(o)] = std::make_unique<scaling::Unquantized>(DType::bf16);
       } else {
         const Member& m = members_[std::size_t(c.member)];
-        *quantizers[std::size_t(o)] = m.recipe->quantizer(site, o, c.format, m.slots);
+        const bool frozen = config_.frozen_weights && o == Operand::weight && quantizes(c);
+        *quantizers[std::size_t(o)] = frozen ? std::make_unique<scaling::Unmeasured>(m.recipe->spec_of_frozen(c.format))
+                                             : m.recipe->quantizer(site, o, c.format, m.slots);
       }
     }
     const bool one = chosen[0].member == chosen[1].member && quantizes(chosen[0]);  // x and w
@@ -354,6 +356,14 @@ std::unique_ptr<Quantizer> Precision::plan_saved(const std::string& path, std::i
   rows_.push_back({path, 0, 0, format("e4m3; 1x{} blocks, E8M0 scales", ops::saved_block), "saved: recipe.activations = \"fp8\""});
   return std::make_unique<SavedCodes>(saved_, path, recorded);
 }
+
+std::unique_ptr<Quantizer> Precision::plan_adapter(const std::string& path, std::int64_t rank) {
+  rows_.push_back(
+      {path + ".lora", 0, 0, to_text(activations()), format("adapter of rank {}: operands; the layer's weight does not train", rank)});
+  return plan_adapter_weight();
+}
+
+std::unique_ptr<Quantizer> Precision::plan_adapter_weight() const { return std::make_unique<scaling::Unquantized>(activations()); }
 
 void Precision::plan_saved_values(const std::string& path, const std::string& why) {
   if (config_.activations == SavedActivations::fp8) rows_.push_back({path, 0, 0, to_text(activations()), "saved: " + why});

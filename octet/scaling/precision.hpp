@@ -46,6 +46,7 @@ struct PrecisionConfig {
   AttentionPrecision attention = AttentionPrecision::bf16;
   std::string final_recipe = "none";  // takes the place of `recipe` in the last steps of a run; none: `recipe` stays
   double final_share = 0.1;           // of the steps, that are these
+  bool frozen_weights = false;        // no step changes them: they are quantized once, and never measured. No key
 
   void fields(config::FieldVisitor&);
 };
@@ -96,6 +97,9 @@ class Precision {
   std::unique_ptr<Quantizer> plan_saved(const std::string& path, std::int64_t width, bool recorded);
   /// The same for an activation whose values are saved in any case, with the reason.
   void plan_saved_values(const std::string& path, const std::string& why);
+  /// How a layer's adapter reads its matrices: in the type of activations, with a row of the plan for the first of them.
+  std::unique_ptr<Quantizer> plan_adapter(const std::string& path, std::int64_t rank);
+  std::unique_ptr<Quantizer> plan_adapter_weight() const;
   /// Binds the memory of tables and scales. Call once, after the model is made.
   void allocate(Stream&);
   /// After each optimizer step; skip: f32 [1] on the device.

@@ -6,6 +6,13 @@ namespace octet::scaling {
 
 void Recipe::end_step(Stream& stream, const SlotGroup& slots, const Tensor&) { clear(stream, slots.amax()); }
 
+// One scale per tensor.
+ops::QuantizeSpec Recipe::spec_of_frozen(DType format) const {
+  ops::QuantizeSpec spec;
+  spec.format = format;
+  return spec;
+}
+
 void RecipeOptions::fields(config::FieldVisitor& v) {
   v.choice("format", format, "8-bit formats: hybrid is E4M3 forward and E5M2 backward; default is the recipe's own",
            {"default", "hybrid", "e4m3"});

@@ -61,6 +61,8 @@ class Recipe {
   virtual std::string scales() const = 0;
   /// Makes the quantizer of one operand of a layer and registers it in `slots`, the same for every call.
   virtual std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) = 0;
+  /// How a weight that does not train is quantized, once: by its own maximum, without state and measurements.
+  virtual ops::QuantizeSpec spec_of_frozen(DType format) const;
   /// Whether the forward GEMM may sum in a short tensor-core accumulator.
   virtual bool fast_forward() const { return false; }
   /// Rows of maxima that it wants in the slot table.

@@ -7,6 +7,7 @@
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/models/peft_folder.hpp"
 #include "octet/train/run/checkpoints/checkpoint_weights.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
@@ -36,11 +37,38 @@ ModelSource of_folder(const std::string& folder, const std::string& run) {
   return out;
 }
 
+// Adapters, and the model over which they were trained.
+ModelSource of_adapters(const std::string& folder, const std::string& run) {
+  const std::string base = models::base_of_peft_folder(folder);
+  if (!exists(base + "/config.json"))
+    throw ConfigError(
+        format("{}/adapter_config.json: base_model_name_or_path = \"{}\": there is no model's folder of this name here; write the path of "
+               "the model that the adapters belong to",
+               printable(folder), printable(base)));
+  ModelSource out = of_folder(base, "");
+  out.adapters = models::read_peft_folder(folder, out.shape);
+  out.origins.push_back(folder);
+  if (!run.empty()) out.origins.push_back(run + "/weights");
+  return out;
+}
+
+// The final weights of a run.
+ModelSource of_result(const std::string& run) {
+  const std::string folder = run + "/weights";
+  return models::is_peft_folder(folder) ? of_adapters(folder, run) : of_folder(folder, run);
+}
+
 /// Of a checkpoint that was found good.
 ModelSource of_checkpoint(const std::string& run, const std::string& checkpoint, const train::Manifest& manifest) {
   train::RunConfig config;
   config::read_toml(manifest.config, format("{}/{}: config", checkpoint, train::Manifest::file_name), config, config::Written::by_program);
   config = train::stored_model(std::move(config), run);
+  if (config.lora) {
+    ModelSource out = of_folder(config.model.init, "");
+    out.adapters = train::checkpoint_adapters(checkpoint, out.shape, config.lora);
+    out.origins.push_back(checkpoint);
+    return out;
+  }
   ModelSource out{.folder = checkpoint, .checkpoint = true};
   if (exists(train::model_folder(run))) out.companions_folder = train::model_folder(run);
   out.companions = out.companions_folder.empty() ? models::Companions() : models::read_companions(out.companions_folder);
@@ -59,7 +87,7 @@ ModelSource of_run(const std::string& run, std::int64_t step) {
                              steps.empty() ? std::string("it has none") : format("there are {}", joined(words))));
   if (step >= 0) return of_checkpoint(run, store.path(step), store.verify(step));
   const auto newest = train::newest_good(store, nullptr);
-  if (!newest) return of_folder(run + "/weights", run);
+  if (!newest) return of_result(run);
   return of_checkpoint(run, store.path(newest->step), *newest);
 }
 
@@ -81,14 +109,15 @@ ModelSource of_checkpoint_folder(const std::string& folder) {
 
 ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
   models::require_folder(folder);
-  const bool run = exists(train::checkpoint_folder(folder)) || exists(folder + "/weights/config.json");
+  const auto has_result = [&] { return exists(folder + "/weights/config.json") || models::is_peft_folder(folder + "/weights"); };
+  const bool run = exists(train::checkpoint_folder(folder)) || has_result();
   if (step >= 0 && !run)
     throw ConfigError(
         format("--step {}: {} is no run's folder, so it has no checkpoints; name a run, or leave out --step", step, printable(folder)));
   if (exists(folder + "/config.json")) return of_folder(folder, exists(folder + "/../config.toml") ? folder + "/.." : "");
+  if (models::is_peft_folder(folder)) return of_adapters(folder, "");
   if (is_checkpoint(folder)) return of_checkpoint_folder(folder);
-  if (run &&
-      (step >= 0 || exists(folder + "/weights/config.json") || !train::CheckpointStore(train::checkpoint_folder(folder)).steps().empty()))
+  if (run && (step >= 0 || has_result() || !train::CheckpointStore(train::checkpoint_folder(folder)).steps().empty()))
     return of_run(folder, step);
   throw ConfigError(format(
       "{}: neither it nor its folder `weights` has a config.json, and it has no checkpoint; name a Hugging Face folder, a checkpoint, or "
@@ -98,7 +127,7 @@ ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
 
 void ModelSource::load(train::Engine& engine) const {
   if (checkpoint) return train::load_checkpoint_weights(engine, folder);
-  train::load_weights(engine, io::TensorFolder::open(folder));
+  train::load_weights(engine, io::TensorFolder::open(folder), adapters);
 }
 
 }  // namespace octet::trained

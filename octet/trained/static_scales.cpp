@@ -34,8 +34,8 @@ train::Engine planned(const ModelSource& source, const scaling::PrecisionConfig&
 }
 
 std::vector<models::LayerScales> scales_of_folder(const ModelSource& source) {
-  const train::Engine bare = planned(source, {.recipe = "fp32"});
-  return models::layer_scales(io::TensorFolder::open(source.folder), source.shape, bare.parameters.list());
+  train::Engine bare = planned(source, {.recipe = "fp32"});
+  return models::layer_scales(io::TensorFolder::open(source.folder), source.shape, train::biases_of(bare).behind(bare.parameters.list()));
 }
 
 // The path of a layer, of that of its weight.

@@ -32,23 +32,25 @@ struct Rounding {
 };
 Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::vector<double>& d_o, const std::vector<double>& o,
                   const std::vector<double>& lse, DType dtype) {
-  const std::int64_t d = c.heads.head_dim;
+  const std::int64_t d = c.heads.head_dim, dv = c.heads.value_dim();
   const bool narrow = dtype == DType::f16;
-  const double scale = 1 / std::sqrt(double(d)), u = 2 * (narrow ? unit_f16 : unit_bf16), least = narrow ? 2 * 0x1p-25 : 0;
+  const double scale = ops::attention_reference::scale_of(c.heads), u = 2 * (narrow ? unit_f16 : unit_bf16),
+               least = narrow ? 2 * 0x1p-25 : 0;
   Rounding r{std::vector<double>(o.size()), std::vector<double>(qkv.size())};
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
-      const Product delta = product(d, d_o, h.out(i), o, h.out(i));
+      const Product delta = product(dv, d_o, h.out(i), o, h.out(i));
       for (std::int64_t j = h.first_key(i); j <= i; ++j) {
         const double p = std::exp(product(d, qkv, h.query(i), qkv, h.key(j)).sum * scale - lse[h.lse(i)]);
-        const Product dp = product(d, d_o, h.out(i), qkv, h.value(j));
+        const Product dp = product(dv, d_o, h.out(i), qkv, h.value(j));
         // delta is made of an o that is rounded to bf16, which moves ds too.
         const double ds = (p * std::fabs(dp.sum - delta.sum) + p * delta.size) * scale;
-        for (std::int64_t x = 0; x < d; ++x) {
-          const std::size_t at = std::size_t(x);
-          const double of_p = u * p + least, of_ds = u * ds + least;
+        const double of_p = u * p + least, of_ds = u * ds + least;
+        for (std::size_t at = 0; at < std::size_t(dv); ++at) {
           r.o[h.out(i) + at] += of_p * std::fabs(qkv[h.value(j) + at]);
           r.dqkv[h.value(j) + at] += 2 * of_p * std::fabs(d_o[h.out(i) + at]);
+        }
+        for (std::size_t at = 0; at < std::size_t(d); ++at) {
           r.dqkv[h.query(i) + at] += of_ds * std::fabs(qkv[h.key(j) + at]);
           r.dqkv[h.key(j) + at] += 2 * of_ds * std::fabs(qkv[h.query(i) + at]);
         }
@@ -80,7 +82,7 @@ Nearness within(std::vector<double> bound) {
 }
 
 void run(Side& side, const Problem& c, DType dtype) {
-  const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  const std::int64_t T = c.tokens(), width = c.heads.out_columns(), columns = c.heads.columns();
   const std::vector<float> qkv_values = gaussian(std::size_t(T * columns), 1), do_values = gaussian(std::size_t(T * width), 2);
   const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype),
                o = side.poisoned({T, width}, dtype), lse = side.poisoned({c.heads.heads, T}, DType::f32),
@@ -120,7 +122,8 @@ std::vector<T> picked(const std::vector<T>& x, std::int64_t columns, const std::
 void run_part(Side& side, const Problem& c, int member, int members, DType dtype) {
   ops::QkvShape part = c.heads;
   part.sequence /= members, part.part = SequencePart::of_member(c.heads.sequence, member, members);
-  const std::int64_t T = c.batch * part.sequence, width = part.heads * part.head_dim, columns = part.columns(), of_keys = columns - width;
+  const std::int64_t T = c.batch * part.sequence, queries = part.heads * part.head_dim, width = part.out_columns(),
+                     columns = part.columns(), of_keys = part.key_columns();
   std::vector<std::int64_t> own, all;
   for (std::int64_t t = 0; t < T; ++t) own.push_back(t / part.sequence * part.whole() + part.place(t % part.sequence));
   for (std::int64_t t = 0; t < c.tokens(); ++t) all.push_back(t);
@@ -128,27 +131,28 @@ void run_part(Side& side, const Problem& c, int member, int members, DType dtype
                            do_values = gaussian(std::size_t(c.tokens() * width), 2);
   const Tensor qkv = side.from(picked(qkv_values, columns, own, 0, columns), {T, columns}, dtype),
                d_o = side.from(picked(do_values, width, own, 0, width), {T, width}, dtype),
-               keys = side.from(picked(qkv_values, columns, all, width, of_keys), {c.tokens(), of_keys}, dtype),
+               keys = side.from(picked(qkv_values, columns, all, queries, of_keys), {c.tokens(), of_keys}, dtype),
                o = side.poisoned({T, width}, dtype), lse = side.poisoned({part.heads, T}, DType::f32),
                dqkv = side.poisoned({T, columns}, dtype), dkeys = side.poisoned({c.tokens(), of_keys}, dtype),
-               dq = side.poisoned({T, width}, dtype), starts = c.starts.empty() ? Tensor{} : side.raw(picked(c.starts, 1, own, 0, 1), {T});
+               dq = side.poisoned({T, queries}, dtype),
+               starts = c.starts.empty() ? Tensor{} : side.raw(picked(c.starts, 1, own, 0, 1), {T});
   ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = part, .document_starts = starts, .keys = keys});
   ops::attention_backward(
       side.stream(),
       {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = part, .document_starts = starts, .keys = keys, .dkeys = dkeys});
-  ops::copy_columns(side.stream(), {.from = dqkv, .to = dq, .columns = width});
+  ops::copy_columns(side.stream(), {.from = dqkv, .to = dq, .columns = queries});
   Nearness of_o, of_dq, of_dkeys;
   if (side.stream().device() == Device::cpu) {
     const Bounds bounds = bounds_of(c, qkv_values, do_values, dtype);
-    of_o = within(picked(bounds.o, width, own, 0, width)), of_dq = within(picked(bounds.dqkv, columns, own, 0, width));
-    of_dkeys = within(picked(bounds.dqkv, columns, all, width, of_keys));
+    of_o = within(picked(bounds.o, width, own, 0, width)), of_dq = within(picked(bounds.dqkv, columns, own, 0, queries));
+    of_dkeys = within(picked(bounds.dqkv, columns, all, queries, of_keys));
   }
   side.result("o", o, of_o), side.result("dq", dq, of_dq), side.result("dkeys", dkeys, of_dkeys);
 }
 
 // The gradient has the same bits each time.
 void run_twice(Side& side, const Problem& c) {
-  const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  const std::int64_t T = c.tokens(), width = c.heads.out_columns(), columns = c.heads.columns();
   const Tensor qkv = side.gaussian({T, columns}, 1, DType::bf16), d_o = side.gaussian({T, width}, 2, DType::bf16),
                o = side.poisoned({T, width}, DType::bf16), lse = side.poisoned({c.heads.heads, T}, DType::f32),
                first = side.poisoned({T, columns}, DType::bf16), second = side.poisoned({T, columns}, DType::bf16);
@@ -179,7 +183,10 @@ std::vector<Problem> shapes() {
           {4, {2, 2, 16, 128}},
           {4, {2, 1, 64, 200}},
           {2, {7, 1, 64, 256}},
-          {4, {4, 2, 128, 129}}};
+          {4, {4, 2, 128, 129}},
+          {1, {4, 2, 24, 70, {}, 16, 1.5f}},
+          {4, {2, 2, 192, 200, {}, 128, 1.5f}},
+          documents({2, {2, 2, 192, 256, {}, 128}}, 90)};
 }
 
 std::vector<Case> make() {
@@ -187,13 +194,13 @@ std::vector<Case> make() {
   for (const Problem& c : shapes())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       cases.push_back({format("attention {} {}", dtype, c.text()), [=](Side& side) { run(side, c, dtype); }});
-  for (const Problem& c :
-       {Problem{2, {4, 2, 16, 200}}, Problem{2, {4, 2, 64, 512}}, ops::attention_reference::with_documents({1, {4, 1, 64, 512}}, 90)})
+  for (const Problem& c : {Problem{2, {4, 2, 16, 200}}, Problem{2, {4, 2, 64, 512}}, Problem{1, {2, 2, 192, 512, {}, 128}},
+                           ops::attention_reference::with_documents({1, {4, 1, 64, 512}}, 90)})
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const int member : {0, 1})
         cases.push_back({format("attention of a part, member {}, {} {}", member, dtype, c.text()),
                          [=](Side& side) { run_part(side, c, member, 2, dtype); }});
-  for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}})
+  for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}, Problem{2, {2, 2, 192, 512, {}, 128}}})
     cases.push_back({"attention twice " + c.text(), [=](Side& side) { run_twice(side, c); }});
   return cases;
 }

@@ -54,6 +54,22 @@ def gpt2(**keys):
         transformers.GPT2Config(n_embd=96, n_layer=3, n_head=6, vocab_size=VOCABULARY, n_positions=96, bos_token_id=256, eos_token_id=256, **keys))
 
 
+DEEPSEEK = LLAMA | dict(num_key_value_heads=6, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, first_k_dense_replace=1,
+                        n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=48, tie_word_embeddings=False)
+DEEPSEEK_KEYS = ("kv_heads=6 head_width=24 latent_rank=32 rotary_width=8 value_width=12 experts=8 experts_per_token=3 expert_hidden=48 dense_layers=1 "
+                 "norm_eps=1e-6 router_loss=0 ")
+YARN = rope(10000.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=24, beta_fast=8, beta_slow=1)
+YARN_KEYS = "rope_scaling=yarn rope_factor=4 rope_original_context=24 rope_high_frequency=8 "
+
+
+def deepseek_v2(**keys):
+    return transformers.DeepseekV2ForCausalLM(transformers.DeepseekV2Config(**(DEEPSEEK | dict(rope_parameters=rope(10000.0)) | keys)))
+
+
+def deepseek_v3(**keys):
+    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**(DEEPSEEK | dict(rope_parameters=rope(10000.0)) | keys)))
+
+
 # A form: the model, the keys that describe it to Octet, and how its folder is saved.
 FORMS = {
     "llama2": (lambda: llama(num_key_value_heads=6, rope_parameters=rope(10000.0), rms_norm_eps=1e-5),
@@ -72,6 +88,20 @@ FORMS = {
     "qwen3-tied": (lambda: qwen3(head_dim=16, tie_word_embeddings=True), "family=qwen3 head_width=16"),
     "qwen3-shards": (lambda: qwen3(head_dim=32, tie_word_embeddings=False), "family=qwen3 head_width=32 tied=no",
                      dict(dtype=torch.bfloat16, max_shard_size="100KB")),
+    "llama-yarn": (lambda: llama(rope_parameters=YARN, rms_norm_eps=1e-5), "family=llama rope_theta=10000 norm_eps=1e-5 " + YARN_KEYS),
+    "qwen3-linear": (lambda: qwen3(head_dim=32, tie_word_embeddings=False, rope_parameters=rope(1e6, rope_type="linear", factor=2.0)),
+                     "family=qwen3 head_width=32 tied=no rope_scaling=linear rope_factor=2"),
+    "deepseek-v2-lite": (lambda: deepseek_v2(q_lora_rank=None, n_shared_experts=2, rope_parameters=YARN | dict(mscale=0.7, mscale_all_dim=0.7)),
+                         "family=deepseek_v2 shared_experts=2 " + DEEPSEEK_KEYS + YARN_KEYS + "rope_mscale=0.7 rope_mscale_all_dim=0.7"),
+    "deepseek-v2": (lambda: deepseek_v2(q_lora_rank=40, n_shared_experts=1, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                        routed_scaling_factor=1.5),
+                    "family=deepseek_v2 query_rank=40 shared_experts=1 router_groups=4 router_kept_groups=2 router_scaling=1.5 " + DEEPSEEK_KEYS),
+    "deepseek-v3": (lambda: deepseek_v3(q_lora_rank=40, n_shared_experts=1, n_group=4, topk_group=2,
+                                        rope_parameters=YARN | dict(mscale=1.0, mscale_all_dim=0.5)),
+                    "family=deepseek_v3 query_rank=40 shared_experts=1 " + DEEPSEEK_KEYS + YARN_KEYS + "rope_mscale=1 rope_mscale_all_dim=0.5"),
+    "moonlight": (lambda: deepseek_v3(q_lora_rank=None, n_shared_experts=2, n_group=1, topk_group=1, routed_scaling_factor=2.446),
+                  "family=deepseek_v3 query_rank=0 shared_experts=2 router_groups=1 router_kept_groups=1 router_scaling=2.446 " + DEEPSEEK_KEYS,
+                  dict(dtype=torch.bfloat16)),
     "gpt2": (lambda: gpt2(), "family=gpt2 heads=6 kv_heads=6 hidden=384"),
 }
 
@@ -120,12 +150,18 @@ class Form:
         with torch.no_grad():
             for parameter in model.parameters():  # also norms and biases, which begin as ones and zeros
                 parameter.add_(0.05 * torch.randn_like(parameter))
+            for name, buffer in model.named_buffers():
+                if name.endswith("e_score_correction_bias"):
+                    buffer.add_(0.1 * torch.randn_like(buffer))
         model.to(self.saved.get("dtype", torch.float32)).save_pretrained(self.folder, max_shard_size=self.saved.get("max_shard_size", "5GB"))
         (self.folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
         (self.folder / "tokenizer_config.json").write_text(json.dumps(dict(tokenizer_class="PreTrainedTokenizerFast", eos_token="<|0|>")))
         for name in ("special_tokens_map.json", "chat_template.jinja"):
             (self.folder / name).write_text(json.dumps({"of": self.name}))
-        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float64, attn_implementation="eager").eval()
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float64, attn_implementation="eager").eval()
+        if hasattr(model, "set_experts_implementation"):
+            model.set_experts_implementation("eager")  # others do not multiply in FP64
+        return model
 
     def windows(self):
         count = (len(self.ids) - 1) // SEQUENCE

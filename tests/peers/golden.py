@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
-Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt and mixtral.txt: transformers' own models on
-the CPU with eager attention. Models with experts have their auxiliary loss in gradients and training, and not in the stored losses. In
-transformers, an expert's matrices are parts of one tensor; names, starts and gradients here are those of the files.
+Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt, mixtral.txt, deepseek_v2.txt and
+deepseek_v3.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
+training, and not in the stored losses; DeepSeek's have none there. In transformers, an expert's matrices are parts of one tensor; names,
+starts and gradients here are those of the files. The biases of routers begin as other tensors do and have no gradient: they stand as zeros.
 Gradients are in FP32; logits and losses of the training in FP64. Weights and tokens come from a formula in integers that the test computes
 too, so the files hold results only. Lines of a file:
   # what made it
@@ -103,6 +104,26 @@ def mixtral():
         transformers.MixtralConfig(**sizes, **EXPERTS, rms_norm_eps=1e-4, rope_parameters=rope, tie_word_embeddings=False, num_local_experts=4))
 
 
+# YaRN from 16 positions on, so that 32 show all its ranges; both factors of scores and of rotations differ from 1.
+YARN = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, beta_fast=4, beta_slow=1, mscale=1.0,
+            mscale_all_dim=0.5)
+DEEPSEEK = SIZES | dict(num_hidden_layers=2, num_key_value_heads=4, first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3,
+                        moe_intermediate_size=32, rms_norm_eps=1e-3, tie_word_embeddings=False, rope_parameters=YARN, kv_lora_rank=24,
+                        qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=16, n_group=4, topk_group=2)
+
+
+def deepseek_v2():
+    # Queries without a latent, as V2-Lite; groups of experts, as V2.
+    return transformers.DeepseekV2ForCausalLM(
+        transformers.DeepseekV2Config(**DEEPSEEK, q_lora_rank=None, n_shared_experts=2, topk_method="group_limited_greedy",
+                                      routed_scaling_factor=1.5))
+
+
+def deepseek_v3():
+    return transformers.DeepseekV3ForCausalLM(
+        transformers.DeepseekV3Config(**DEEPSEEK, q_lora_rank=40, n_shared_experts=1, norm_topk_prob=True, routed_scaling_factor=2.5))
+
+
 def gpt2():
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, n_inner=96, vocab_size=VOCABULARY, n_positions=64, layer_norm_epsilon=1e-3,
@@ -126,6 +147,9 @@ def tensors_of_files(model):
                 yield f"{name[:-10]}.{e}.{down}.weight", parameter, lambda t, e=e: t[e]
         else:
             yield name, parameter, lambda t: t
+    for name, buffer in model.named_buffers():
+        if name.endswith(".e_score_correction_bias"):
+            yield name, buffer, lambda t: t
 
 
 def balance_loss(model, outputs):
@@ -191,7 +215,7 @@ def golden(model):
     made = (f"# tests/peers/golden.py: {type(model).__name__} of transformers {transformers.__version__}, torch {torch.__version__}, "
             "gradients in FP32, logits and losses in FP64, on the CPU")
     lines = [made, "config " + json.dumps(model.config.to_dict()), f"tokens {ROWS} {LENGTH}", f"loss {loss.item():.9g}"]
-    gradients = [line(name, part(p.grad)) for name, p, part in tensors_of_files(model)]
+    gradients = [line(name, part(p.grad if p.grad is not None else torch.zeros_like(p))) for name, p, part in tensors_of_files(model)]
     logits, losses = training(model, stream)
     flat = logits.reshape(-1).numpy()
     places = sorted(set(int(i) % flat.size for i in draw("logits samples", 4 * SAMPLES)))
@@ -204,7 +228,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: golden.py <folder for the files>  [family ...]")
     torch.set_num_threads(1)
-    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, mixtral)
+    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, mixtral, deepseek_v2, deepseek_v3)
     for family in (f for f in families if f.__name__ in sys.argv[2:] or len(sys.argv) == 2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")
         path.write_text("\n".join(golden(family())) + "\n")

@@ -167,6 +167,26 @@ class Models(unittest.TestCase):
         self.assertEqual("1 2" + model.generate("1 2", tokens=9) + "\n", text)
         self.assertEqual(model.decode(ids), "1 2 3 4 5")
 
+    def test_prompts_side_by_side_get_the_text_that_each_gets_alone(self):
+        model, greedy = octet.Model.open(self.folder, recipe="fp32"), {"tokens": 12, "temperature": 0}
+        prompts = ["1 2 3", "7", "count 4 5 6 7 8"]
+        alone = [model.generate(p, **greedy) for p in prompts]
+        self.assertEqual(model.generate(prompts, **greedy), alone)
+        ids = model.encode(prompts[0], document=True)
+        for _ in range(12):  # the program's own logits, without stored keys
+            ids.append(int(model.logits(ids)[-1].argmax()))
+        self.assertEqual(model.decode(ids), prompts[0] + alone[0])
+        stop = alone[0][4:6]
+        self.assertEqual(model.generate(prompts[0], stop=stop, **greedy), alone[0][:alone[0].find(stop)])
+        self.assertEqual(len(model.generate([[1, 2], [3]], cache="e4m3", **greedy)), 2)
+        penalized = model.generate(ids[:3], tokens=6, temperature=0, repetition_penalty=1e9)
+        self.assertEqual(len(set(penalized) - set(ids[:3])), 6, "no id comes twice")
+        for options, sentence in (({"cache": "fp4"}, "cache"), ({"repetition_penalty": 0}, "above 0"), ({"stop": ""}, "empty stop string")):
+            with self.assertRaisesRegex(octet.ConfigError, sentence):
+                model.generate("1", **options)
+        with self.assertRaisesRegex(octet.ConfigError, "open it with sequence="):
+            model.generate([1] * (model.sequence + 1))
+
     def test_evaluation_repeats_that_of_the_run(self):
         run = record(self.folder, "end")[-1]["eval_loss"]
         model = octet.Model.open(self.folder)

@@ -6,6 +6,7 @@
 
 #include "octet/models/gguf/tokenizer_keys.hpp"
 #include "octet/models/registry.hpp"
+#include "octet/models/rope_keys.hpp"
 #include "octet/models/weight_place.hpp"
 #include "octet/numerics/formats.hpp"
 #include "octet/ops/rope/rope.hpp"
@@ -22,6 +23,10 @@ const GgufFormat& format_of(const ModelShape& shape) {
   const GgufFormat& found = model_family(shape.family).gguf;
   if (found.architecture.empty())
     throw ConfigError(octet::format("models of family {} have no GGUF form; export with another --dtype", shape.family));
+  if (shape.rope_scaling && ops::rope_amplitude(*shape.rope_scaling) != 1)
+    throw ConfigError(octet::format(
+        "model.rope_scaling: {} scales rotated queries and keys, which GGUF files of Octet do not say; export with another --dtype",
+        rope_text(shape)));
   return found;
 }
 

@@ -1,54 +1,12 @@
 #include "octet/models/llama/hugging_face.hpp"
 
-#include <cmath>
-#include <functional>
-
 #include "octet/json/fields.hpp"
+#include "octet/models/rope_keys.hpp"
 
 namespace octet::models {
 namespace {
 
 using Limits = HuggingFaceLimits;
-constexpr double max_theta = 1e15, max_factor = 1e6;
-
-ops::RopeScaling read_llama3(const json::Fields& rope) {
-  const ops::RopeScaling s{.factor = rope.number("factor", 1, max_factor),
-                           .low_freq_factor = rope.number("low_freq_factor", 1e-6, max_factor),
-                           .high_freq_factor = rope.number("high_freq_factor", 1e-6, max_factor),
-                           .original_max_position = double(rope.integer("original_max_position_embeddings", 1, Limits::positions))};
-  if (s.high_freq_factor <= s.low_freq_factor) rope.refuse("high_freq_factor", format("above low_freq_factor = {}", s.low_freq_factor));
-  return s;
-}
-
-/// The rotation: "rope_theta" and "rope_scaling" up to transformers 4, "rope_parameters" with both since 5. As there, rope_scaling wins.
-void read_rope(const json::Fields& config, ModelShape& shape) {
-  shape.rope_theta = config.number_or("rope_theta", 10000, 1, max_theta);
-  const char* const key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  if (!config.has(key)) return;
-  const json::Fields rope = config.object(key);
-  shape.rope_theta = rope.number_or("rope_theta", shape.rope_theta, 1, max_theta);
-  const char* const type_key = rope.has("rope_type") ? "rope_type" : "type";
-  const std::string type = rope.text_or(type_key, rope.has("factor") ? "" : "default");
-  if (type == "llama3") shape.rope_scaling = read_llama3(rope);
-  else if (type != "default") rope.refuse(type_key, "default or llama3");
-  if (rope.number_or("partial_rotary_factor", 1, 0, 1) != 1) rope.refuse("partial_rotary_factor", "1");
-}
-
-void write_rope(const ModelShape& shape, json::Value& config) {
-  config.set("rope_theta", shape.rope_theta);
-  if (!shape.rope_scaling) {
-    config.set("rope_scaling", {});
-    return;
-  }
-  const ops::RopeScaling& s = *shape.rope_scaling;
-  json::Value rope = json::Object();
-  rope.set("rope_type", "llama3")
-      .set("factor", s.factor)
-      .set("low_freq_factor", s.low_freq_factor)
-      .set("high_freq_factor", s.high_freq_factor);
-  rope.set("original_max_position_embeddings", std::llround(s.original_max_position));
-  config.set("rope_scaling", std::move(rope));
-}
 
 void require_false(const json::Fields& config, std::string_view key) {
   if (config.boolean_or(key, false)) config.refuse(key, "false");
@@ -85,7 +43,7 @@ ModelShape read_llama_like(std::string_view family, const json::Fields& c, const
   if (s.heads % s.kv_heads != 0) c.refuse("num_key_value_heads", format("a divisor of num_attention_heads = {}", s.heads));
   const std::int64_t usual = keys.head_dim > 0 ? keys.head_dim : s.width / s.heads;
   if (keys.head_dim == 0 && s.width % s.heads != 0) c.refuse("hidden_size", format("a multiple of num_attention_heads = {}", s.heads));
-  s.head_dim = c.integer_or("head_dim", usual, 1, Limits::head_dim);
+  s.head_dim = keys.fixed ? usual : c.integer_or("head_dim", usual, 1, Limits::head_dim);
   if (s.head_dim % 2 != 0 || s.head_dim > Limits::head_dim)
     c.refuse(c.has("head_dim") ? "head_dim" : "hidden_size",
              format("such that a head has an even number of columns up to {}", Limits::head_dim));
@@ -109,7 +67,15 @@ void write_llama_like(const ModelShape& s, json::Value& config) {
 
 namespace {
 
-using AddSlice = std::function<void(const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows)>;
+// Adds slices of a block, by their names there and here.
+struct AddSlice {
+  std::vector<WeightSlice>& out;
+  std::string theirs, ours;
+
+  void operator()(const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows, bool wide = false) const {
+    out.push_back({.name = theirs + name, .parameter = ours + parameter, .first = first, .rows = rows, .wide = wide});
+  }
+};
 
 // One tensor per expert and matrix there, one parameter of all experts here: gate and up of each are neighbours.
 void add_experts(const ModelShape& s, const ExpertNames& names, const AddSlice& add) {
@@ -120,6 +86,42 @@ void add_experts(const ModelShape& s, const ExpertNames& names, const AddSlice& 
     add(expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
     add(expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
     add(expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
+  }
+  if (e.biased) add(names.bias, "mlp.router.bias", 0, e.number, true);
+  if (e.shared == 0) return;
+  const std::string shared = names.shared;
+  add(shared + names.gate + ".weight", "mlp.shared.gate_up.weight", 0, e.shared * e.width);
+  add(shared + names.up + ".weight", "mlp.shared.gate_up.weight", e.shared * e.width, e.shared * e.width);
+  add(shared + names.down + ".weight", "mlp.shared.down.weight", 0, s.width);
+}
+
+// The first layer has the rows of queries, or of their latent, then those of the other latent and of shared keys.
+void add_latents(const ModelShape& s, const AddSlice& add) {
+  const LatentShape& l = s.latent;
+  const std::int64_t queries = s.heads * s.head_dim, first = l.query_rank > 0 ? l.query_rank : queries;
+  add(l.query_rank > 0 ? "self_attn.q_a_proj.weight" : "self_attn.q_proj.weight", "attn.q_kv_a.weight", 0, first);
+  add("self_attn.kv_a_proj_with_mqa.weight", "attn.q_kv_a.weight", first, l.rank + l.turned);
+  if (l.query_rank > 0) {
+    add("self_attn.q_a_layernorm.weight", "attn.q_a_norm.weight", 0, l.query_rank);
+    add("self_attn.q_b_proj.weight", "attn.q_b.weight", 0, queries);
+  }
+  add("self_attn.kv_a_layernorm.weight", "attn.kv_a_norm.weight", 0, l.rank);
+  add("self_attn.kv_b_proj.weight", "attn.kv_b.weight", 0, s.heads * (s.head_dim - l.turned + l.value_width));
+}
+
+void add_heads(const ModelShape& s, const LlamaVariant& variant, const AddSlice& add) {
+  const std::int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
+  add("self_attn.q_proj.weight", "attn.qkv.weight", 0, queries);
+  add("self_attn.k_proj.weight", "attn.qkv.weight", queries, keys);
+  add("self_attn.v_proj.weight", "attn.qkv.weight", queries + keys, keys);
+  if (variant.head_norms || variant.norms_of_all_heads) {
+    add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, variant.norms_of_all_heads ? queries : s.head_dim);
+    add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, variant.norms_of_all_heads ? keys : s.head_dim);
+  }
+  if (variant.qkv_bias) {
+    add("self_attn.q_proj.bias", "attn.qkv.bias", 0, queries);
+    add("self_attn.k_proj.bias", "attn.qkv.bias", queries, keys);
+    add("self_attn.v_proj.bias", "attn.qkv.bias", queries + keys, keys);
   }
 }
 
@@ -132,26 +134,12 @@ void add_mlp(const ModelShape& s, const AddSlice& add) {
 }  // namespace
 
 std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant, const ExpertNames& names) {
-  const std::int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
   for (std::int64_t i = 0; i < s.layers; ++i) {
-    const std::string theirs = format("model.layers.{}.", i), ours = format("layers.{}.", i);
-    const AddSlice add = [&](const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows) {
-      out.push_back({theirs + name, ours + parameter, first, rows});
-    };
+    const AddSlice add{out, format("model.layers.{}.", i), format("layers.{}.", i)};
     add("input_layernorm.weight", "norm1.weight", 0, s.width);
-    add("self_attn.q_proj.weight", "attn.qkv.weight", 0, queries);
-    add("self_attn.k_proj.weight", "attn.qkv.weight", queries, keys);
-    add("self_attn.v_proj.weight", "attn.qkv.weight", queries + keys, keys);
-    if (variant.head_norms || variant.norms_of_all_heads) {
-      add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, variant.norms_of_all_heads ? queries : s.head_dim);
-      add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, variant.norms_of_all_heads ? keys : s.head_dim);
-    }
-    if (variant.qkv_bias) {
-      add("self_attn.q_proj.bias", "attn.qkv.bias", 0, queries);
-      add("self_attn.k_proj.bias", "attn.qkv.bias", queries, keys);
-      add("self_attn.v_proj.bias", "attn.qkv.bias", queries + keys, keys);
-    }
+    if (s.latent) add_latents(s, add);
+    else add_heads(s, variant, add);
     add("self_attn.o_proj.weight", "attn.out.weight", 0, s.width);
     add("post_attention_layernorm.weight", "norm2.weight", 0, s.width);
     if (s.experts.in_layer(i)) add_experts(s, names, add);

@@ -9,9 +9,10 @@ namespace octet::models {
 HuggingFaceFormat llama_hugging_face();
 
 /// In what families with Llama's keys differ: the columns of a head where config.json is silent; 0: hidden_size / num_attention_heads,
-/// an integer.
+/// an integer. `fixed`: its head_dim says something else.
 struct LlamaKeys {
   std::int64_t head_dim = 0;
+  bool fixed = false;
 };
 /// Shared by families with Llama's keys of config.json and tensor names.
 ModelShape read_llama_like(std::string_view family, const json::Fields& config, const LlamaKeys& = {});
@@ -20,6 +21,7 @@ void write_llama_like(const ModelShape&, json::Value& config);
 /// Names of the tensors of a layer with experts, below "model.layers.N.".
 struct ExpertNames {
   const char *router = "mlp.gate.weight", *experts = "mlp.experts.", *gate = "gate_proj", *up = "up_proj", *down = "down_proj";
+  const char *bias = "mlp.gate.e_score_correction_bias", *shared = "mlp.shared_experts.";
 };
 std::vector<WeightSlice> llama_like_weights(const ModelShape&, const LlamaVariant&, const ExpertNames& = {});
 

@@ -85,6 +85,16 @@ nn::Experts::Config experts_of(const ModelShape& s, std::int64_t layer, double o
           .exchange = &exchange};
 }
 
+nn::LatentConfig latent_of(const ModelShape& s) {
+  const LatentShape& l = s.latent;
+  return {.kv_rank = l.rank,
+          .q_rank = l.query_rank,
+          .turned = l.turned,
+          .value_dim = l.value_width,
+          .pairs = l.pairs,
+          .score_factor = s.rope_scaling ? float(ops::rope_score_factor(*s.rope_scaling)) : 1};
+}
+
 }  // namespace
 
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& variant, const ModelOptions& options,
@@ -99,7 +109,8 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                                                    .qkv_bias = variant.qkv_bias,
                                                    .out_deviation = out,
                                                    .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
-                                                   .norms_of_all_heads = variant.norms_of_all_heads},
+                                                   .norms_of_all_heads = variant.norms_of_all_heads,
+                                                   .latent = latent_of(s)},
                                      .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .out_deviation = out}},
                                      .norm_eps = s.norm_eps};
   const auto block_of = [&](std::int64_t layer) {

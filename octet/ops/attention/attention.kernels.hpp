@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <string>
 
 #include "octet/ops/attention/attention.hpp"
@@ -21,12 +22,16 @@ struct QueryBlock {
 struct AttentionBlocks {
   static constexpr std::int64_t block = 48, padding = 16;
 
-  std::int64_t dim;     // columns of a head, padded
+  std::int64_t dim;     // columns of a query or key head, padded
+  std::int64_t values;  // and of a value head
   std::int64_t keys;    // keys of a sequence, padded to whole blocks
   std::int64_t scores;  // floats between two rows of scores: off a power of two, whose rows would share cache lines
 
   explicit AttentionBlocks(const ops::QkvShape& s)
-      : dim(round_up(s.head_dim, padding)), keys(round_up(s.whole(), block)), scores(keys + padding) {}
+      : dim(round_up(s.head_dim, padding)),
+        values(round_up(s.value_dim(), padding)),
+        keys(round_up(s.whole(), block)),
+        scores(keys + padding) {}
 
   /// Blocks with query rows, of all places or of both segments of a part: block i, in ascending order of places.
   OCTET_HD static std::int64_t query_blocks(const ops::QkvShape& s) {
@@ -40,8 +45,10 @@ struct AttentionBlocks {
   }
 
   /// Floats of scratch that one thread needs.
-  std::int64_t forward_floats() const { return 2 * keys * dim + 2 * block * dim + block * scores; }
-  std::int64_t backward_floats() const { return 5 * keys * dim + 3 * block * dim + 2 * block * block + 2 * block; }
+  std::int64_t forward_floats() const { return (keys + block) * (dim + values) + block * scores; }
+  std::int64_t backward_floats() const {
+    return keys * (3 * dim + 2 * values) + block * (2 * dim + values) + 2 * block * block + 2 * block;
+  }
 
  private:
   // Of n places from `place` on, whose first is row `row`.
@@ -68,9 +75,10 @@ struct AttentionProblem {
   friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
 
  private:
-  std::array<std::int64_t, 10> key() const {
-    return {heads.heads,      heads.kv_heads,    heads.head_dim, heads.sequence,      heads.part.whole,
-            heads.part.first, heads.part.second, tokens,         std::int64_t(dtype), documents};
+  std::array<std::int64_t, 12> key() const {
+    return {heads.heads,    heads.kv_heads,      heads.head_dim,   heads.value_dim(),
+            heads.sequence, heads.part.whole,    heads.part.first, heads.part.second,
+            tokens,         std::int64_t(dtype), documents,        std::bit_cast<std::int32_t>(heads.score_factor)};
   }
 };
 

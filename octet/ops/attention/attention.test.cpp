@@ -27,6 +27,8 @@ const std::vector<Case> cases = {
     {2, {2, 1, 128, 50}},
     {1, {4, 2, 5, 19}},
     {0, {2, 1, 16, 8}},
+    {2, {2, 1, 24, 50, {}, 16, 1.5f}},
+    {1, {2, 2, 16, 49, {}, 40, 0.5f}},
     with_documents({2, {2, 1, 16, 150}}, 9),
     with_documents({3, {4, 2, 64, 49}}, 70),
     with_documents({1, {1, 1, 5, 200}}, 1),
@@ -63,7 +65,7 @@ struct Problem {
   Case c;
   Tensor qkv, o, lse, d_o, dqkv, starts, scratch;
   Problem(const Case& c, DType dtype, double scale = 1) : c(c) {
-    const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+    const std::int64_t T = c.tokens(), width = c.heads.out_columns(), columns = c.heads.columns();
     qkv = tensor(stream, {T, columns}, dtype, random(T * columns, 1, scale));
     d_o = tensor(stream, {T, width}, dtype, random(T * width, 2));
     if (!c.starts.empty()) {
@@ -118,8 +120,8 @@ TEST(Attention, BackwardIsWithinItsBoundOfTheFormula) {
 }
 
 TEST(Attention, BackwardFormulaIsTheDerivativeOfTheForwardsOwnRows) {
-  for (const Case& c : {Case{2, {4, 2, 3, 5}}, with_documents({2, {4, 2, 3, 7}}, 3)}) {
-    const auto qkv = random(c.tokens() * c.heads.columns(), 1), d_o = random(c.tokens() * c.heads.heads * c.heads.head_dim, 2);
+  for (const Case& c : {Case{2, {4, 2, 3, 5}}, Case{2, {4, 2, 3, 5, {}, 2, 1.5f}}, with_documents({2, {4, 2, 3, 7}}, 3)}) {
+    const auto qkv = random(c.tokens() * c.heads.columns(), 1), d_o = random(c.tokens() * c.heads.out_columns(), 2);
     const Forward f = forward(c, qkv);
     const Backward want = backward(c, qkv, d_o, f.o, f.lse);
     for (std::size_t i = 0; i < qkv.size(); ++i) {
@@ -174,7 +176,7 @@ TEST(Attention, ReadsNoTokenOfAnotherDocument) {
   constexpr std::int64_t token = 100;
   for (std::int64_t i = 0; i < c.heads.columns(); ++i) p.qkv.f32()[token * c.heads.columns() + i] += 1;
   const auto after = run();
-  const std::int64_t width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  const std::int64_t width = c.heads.out_columns(), columns = c.heads.columns();
   for (std::int64_t t = 0; t < c.tokens(); ++t) {
     const auto same = [&](const std::vector<double>& a, const std::vector<double>& b, std::int64_t n) {
       return std::equal(a.begin() + t * n, a.begin() + (t + 1) * n, b.begin() + t * n);
@@ -202,8 +204,8 @@ Tensor columns_of(Stream& stream, const Tensor& x, std::int64_t first, std::int6
 
 // Segments end within blocks and strips; one has a single token; a document begins before its segment, and one within it.
 TEST(Attention, OfPartsOfSequencesHasTheBitsOfWholeOnes) {
-  for (const Case& c :
-       {Case{2, {4, 2, 16, 200}}, Case{1, {2, 1, 64, 384}}, Case{1, {2, 2, 5, 8}}, with_documents({2, {4, 2, 16, 200}}, 31)})
+  for (const Case& c : {Case{2, {4, 2, 16, 200}}, Case{1, {2, 1, 64, 384}}, Case{1, {2, 2, 5, 8}}, Case{1, {2, 1, 24, 200, {}, 16, 1.5f}},
+                        with_documents({2, {4, 2, 16, 200}}, 31)})
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const int members : {2, 4})
         for (const auto& [forward, backward] : kernels()) {

@@ -22,8 +22,8 @@ struct Case {
   std::vector<std::int32_t> starts = {};  // of documents, per token; empty: all of a sequence is one
   std::int64_t tokens() const { return batch * heads.sequence; }
   std::string text() const {
-    return format("B {} H {} Hkv {} d {} S {}{}", batch, heads.heads, heads.kv_heads, heads.head_dim, heads.sequence,
-                  starts.empty() ? "" : " documents");
+    return format("B {} H {} Hkv {} d {} dv {} S {}{}", batch, heads.heads, heads.kv_heads, heads.head_dim, heads.value_dim(),
+                  heads.sequence, starts.empty() ? "" : " documents");
   }
 };
 inline Case with_documents(Case c, std::uint32_t mean) {
@@ -42,9 +42,11 @@ struct Head {
   std::size_t value(std::int64_t i) const {
     return std::size_t(token(i) * c.heads.columns() + c.heads.value_column(head / c.heads.group()));
   }
-  std::size_t out(std::int64_t i) const { return std::size_t((token(i) * c.heads.heads + head) * c.heads.head_dim); }
+  std::size_t out(std::int64_t i) const { return std::size_t(token(i) * c.heads.out_columns() + c.heads.out_column(head)); }
   std::size_t lse(std::int64_t i) const { return std::size_t(head * c.tokens() + token(i)); }
 };
+
+inline double scale_of(const QkvShape& s) { return double(s.score_factor) / std::sqrt(double(s.head_dim)); }
 
 template <class F>
 void each_head(const Case& c, F&& f) {
@@ -71,9 +73,9 @@ struct Forward {
 };
 inline Forward forward(const Case& c, const std::vector<double>& qkv) {
   constexpr double u = testing::unit_f32;
-  const std::int64_t d = c.heads.head_dim;
-  const double scale = 1 / std::sqrt(double(d));
-  const std::size_t outputs = std::size_t(c.tokens() * c.heads.heads * d), rows = std::size_t(c.tokens() * c.heads.heads);
+  const std::int64_t d = c.heads.head_dim, dv = c.heads.value_dim();
+  const double scale = scale_of(c.heads);
+  const std::size_t outputs = std::size_t(c.tokens() * c.heads.out_columns()), rows = std::size_t(c.tokens() * c.heads.heads);
   Forward f{std::vector<double>(outputs), std::vector<double>(rows), std::vector<double>(outputs), std::vector<double>(rows)};
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
@@ -91,7 +93,7 @@ inline Forward forward(const Case& c, const std::vector<double>& qkv) {
       const double exponential = std::expm1(2 * score_error + u * (most - least)) + 2 * u, total = exponential + n * u;
       f.lse[h.lse(i)] = most + std::log(sum);
       f.lse_bound[h.lse(i)] = 1.01 * (score_error + total + 2 * u * std::abs(std::log(sum)) + u * std::abs(f.lse[h.lse(i)]));
-      for (std::int64_t x = 0; x < d; ++x) {
+      for (std::int64_t x = 0; x < dv; ++x) {
         double value = 0, size = 0;
         for (std::int64_t j = h.first_key(i); j <= i; ++j) {
           const double part = std::exp(s[std::size_t(j - h.first_key(i))] - most) / sum * qkv[h.value(j) + std::size_t(x)];
@@ -111,8 +113,8 @@ struct Backward {
 inline Backward backward(const Case& c, const std::vector<double>& qkv, const std::vector<double>& d_o, const std::vector<double>& o,
                          const std::vector<double>& lse) {
   constexpr double u = testing::unit_f32;
-  const std::int64_t d = c.heads.head_dim;
-  const double scale = 1 / std::sqrt(double(d)), terms = double(c.heads.sequence * c.heads.group() + 3);
+  const std::int64_t d = c.heads.head_dim, dv = c.heads.value_dim();
+  const double scale = scale_of(c.heads), terms = double(c.heads.sequence * c.heads.group() + 3);
   Backward b{std::vector<double>(qkv.size()), std::vector<double>(qkv.size())};
   // dqkv[at] += weight * x, where the weight is off by `error`.
   const auto add = [&](std::size_t at, double weight, double error, double x) {
@@ -121,20 +123,20 @@ inline Backward backward(const Case& c, const std::vector<double>& qkv, const st
   };
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
-      const Product delta = product(d, d_o, h.out(i), o, h.out(i));
+      const Product delta = product(dv, d_o, h.out(i), o, h.out(i));
       for (std::int64_t j = h.first_key(i); j <= i; ++j) {
-        const Product s = product(d, qkv, h.query(i), qkv, h.key(j)), dp = product(d, d_o, h.out(i), qkv, h.value(j));
+        const Product s = product(d, qkv, h.query(i), qkv, h.key(j)), dp = product(dv, d_o, h.out(i), qkv, h.value(j));
         double p = s.sum * scale - lse[h.lse(i)], ds = dp.sum - delta.sum;
         const double p_error = std::expm1(dot_bound(double(d) + 3, u, s.size * scale) + u * std::abs(p)) + 2 * u;
         NumberLane<double> lane;
         p = s.sum * scale, ds = dp.sum;
         attention_backward_row(lane, 1, lse[h.lse(i)], delta.sum, &p, &ds);
-        const double ds_error = p * (1 + p_error) * dot_bound(double(d) + 1, u, dp.size + delta.size) + std::abs(ds) * (p_error + 3 * u);
+        const double ds_error = p * (1 + p_error) * dot_bound(double(dv) + 1, u, dp.size + delta.size) + std::abs(ds) * (p_error + 3 * u);
         for (std::int64_t x = 0; x < d; ++x) {
           add(h.query(i) + std::size_t(x), ds * scale, ds_error * scale, qkv[h.key(j) + std::size_t(x)]);
           add(h.key(j) + std::size_t(x), ds * scale, ds_error * scale, qkv[h.query(i) + std::size_t(x)]);
-          add(h.value(j) + std::size_t(x), p, p_error * p, d_o[h.out(i) + std::size_t(x)]);
         }
+        for (std::int64_t x = 0; x < dv; ++x) add(h.value(j) + std::size_t(x), p, p_error * p, d_o[h.out(i) + std::size_t(x)]);
       }
     }
   });
@@ -151,10 +153,10 @@ inline double slope_of_forward(const Case& c, const std::vector<double>& qkv, co
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
       std::vector<Dual> s;
-      for (std::int64_t j = h.first_key(i); j <= i; ++j) s.push_back(dot_row(lane, d, &x[h.query(i)], &x[h.key(j)]) / std::sqrt(double(d)));
+      for (std::int64_t j = h.first_key(i); j <= i; ++j) s.push_back(dot_row(lane, d, &x[h.query(i)], &x[h.key(j)]) * scale_of(c.heads));
       const auto row = exponentials_row(lane, std::int64_t(s.size()), s.data());
       for (std::int64_t j = h.first_key(i); j <= i; ++j)
-        total += s[std::size_t(j - h.first_key(i))] / row.sum * dot_row(lane, d, &d_o[h.out(i)], &x[h.value(j)]);
+        total += s[std::size_t(j - h.first_key(i))] / row.sum * dot_row(lane, c.heads.value_dim(), &d_o[h.out(i)], &x[h.value(j)]);
     }
   });
   return total.slope;

@@ -20,16 +20,17 @@ struct Backward {
   const Dp& coded_dp;  // and dq and dk their gradients, with the factor of the scores
   AttentionBlocks blocks;
   std::int64_t sequence, kv_head;
+  float scale;
   float *keys, *key_panels, *value_panels, *dkeys, *dvalues, *query, *dout, *dquery, *p, *ds, *lse, *delta;
 
   Backward(const ops::AttentionBackward& a, const P& coded_p, const Dp& coded_dp, std::int64_t sequence, std::int64_t kv_head,
            float* scratch)
-      : a(a), coded_p(coded_p), coded_dp(coded_dp), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
+      : a(a), coded_p(coded_p), coded_dp(coded_dp), blocks(a.heads), sequence(sequence), kv_head(kv_head), scale(a.heads.scale()) {
     const auto take = [&](std::int64_t floats) { return (scratch += floats) - floats; };
-    const std::int64_t of_keys = blocks.keys * blocks.dim, of_queries = block * blocks.dim;
-    keys = take(of_keys), dkeys = take(of_keys), dvalues = take(of_keys);          // [keys][dim]
-    key_panels = take(of_keys), value_panels = take(of_keys);                      // [keys / block][dim][block]
-    query = take(of_queries), dout = take(of_queries), dquery = take(of_queries);  // [block][dim]
+    const std::int64_t of_keys = blocks.keys * blocks.dim, of_values = blocks.keys * blocks.values, of_queries = block * blocks.dim;
+    keys = take(of_keys), dkeys = take(of_keys), dvalues = take(of_values);                   // [keys][dim], or [keys][values]
+    key_panels = take(of_keys), value_panels = take(of_values);                               // [keys / block][dim or values][block]
+    query = take(of_queries), dout = take(block * blocks.values), dquery = take(of_queries);  // [block][dim], dout [block][values]
     p = take(block * block), ds = take(block * block), lse = take(block), delta = take(block);
   }
 
@@ -40,26 +41,26 @@ struct Backward {
   void load_keys_and_values() const {
     const std::int64_t whole = a.heads.whole();
     for (std::int64_t k = 0; k < whole; k += block) {
-      const std::int64_t at = k * blocks.dim, n = whole - k < block ? whole - k : block;
-      widen_rows(key_rows<const T>(a.heads, a.keys, a.qkv, sequence, k, n, a.heads.value_column(kv_head)), 1.0f, block, blocks.dim,
-                 keys + at);
-      transpose_block(keys + at, block, blocks.dim, value_panels + at);
-      widen_rows(key_rows<const T>(a.heads, a.keys, a.qkv, sequence, k, n, a.heads.key_column(kv_head)), 1.0f, block, blocks.dim,
-                 keys + at);
+      const std::int64_t at = k * blocks.dim, of_values = k * blocks.values, n = whole - k < block ? whole - k : block;
+      const auto rows = [&](const HeadColumns& columns) { return key_rows<const T>(a.heads, a.keys, a.qkv, sequence, k, n, columns); };
+      widen_rows(rows(value_columns(a.heads, kv_head)), 1.0f, block, blocks.values, dvalues + of_values);  // no gradients are there yet
+      transpose_block(dvalues + of_values, block, blocks.values, value_panels + of_values);
+      widen_rows(rows(key_columns(a.heads, kv_head)), 1.0f, block, blocks.dim, keys + at);
       transpose_block(keys + at, block, blocks.dim, key_panels + at);
     }
-    __builtin_memset(dkeys, 0, std::size_t(2 * blocks.keys * blocks.dim) * sizeof(float));
+    __builtin_memset(dkeys, 0, std::size_t(blocks.keys * (blocks.dim + blocks.values)) * sizeof(float));
   }
 
   void load_queries(std::int64_t head, const QueryBlock& q) const {
-    const std::int64_t d = a.heads.head_dim, rows = q.rows(), dim = blocks.dim, at = q.begin * dim, space = block - q.begin;
-    widen_rows(rows_of<const T>(a.heads, a.qkv, token(q.row), rows, a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)), space,
-               dim, query + at);
-    widen_rows(rows_of<const T>(a.heads, a.d_o, token(q.row), rows, head * d), 1.0f, space, dim, dout + at);
-    const auto o = rows_of<const T>(a.heads, a.o, token(q.row), rows, head * d);
+    const std::int64_t rows = q.rows(), values = blocks.values, space = block - q.begin;
+    const HeadColumns out = out_columns(a.heads, head);
+    widen_rows(rows_of<const T>(a.qkv, token(q.row), rows, query_columns(a.heads, head)), scale, space, blocks.dim,
+               query + q.begin * blocks.dim);
+    widen_rows(rows_of<const T>(a.d_o, token(q.row), rows, out), 1.0f, space, values, dout + q.begin * values);
+    const auto o = rows_of<const T>(a.o, token(q.row), rows, out);
     for (std::int64_t i = 0; i < rows; ++i) {
       lse[q.begin + i] = a.lse.f32()[head * a.qkv.shape[0] + token(q.row) + i];
-      delta[q.begin + i] = ops::dot_row(Lane{}, d, dout + at + i * dim, o.data + i * o.stride);
+      delta[q.begin + i] = ops::dot_row(Lane{}, out.count, dout + (q.begin + i) * values, o.data + i * o.stride);
     }
   }
 
@@ -67,11 +68,11 @@ struct Backward {
   // its own token, and zeros follow to the end of its strip.
   void scores_of_tile(const QueryBlock& q, std::int64_t k) const {
     const bool diagonal = k == q.first;
-    const std::int64_t dim = blocks.dim;
+    const std::int64_t dim = blocks.dim, values = blocks.values;
     for (std::int64_t r = q.begin / strip * strip; r < q.end; r += strip) {
       const std::int64_t columns = diagonal ? round_up(r + strip, AttentionBlocks::padding) : block;
       multiply_strip(columns, dim, {query + r * dim, dim, 1}, {key_panels + k * dim, block}, p + r * block, block, false);
-      multiply_strip(columns, dim, {dout + r * dim, dim, 1}, {value_panels + k * dim, block}, ds + r * block, block, false);
+      multiply_strip(columns, values, {dout + r * values, values, 1}, {value_panels + k * values, block}, ds + r * block, block, false);
     }
     for (std::int64_t r = q.begin; r < q.end; ++r) {
       const std::int64_t columns = diagonal ? round_up(r + 1, AttentionBlocks::padding) : block,
@@ -81,16 +82,16 @@ struct Backward {
       for (std::int64_t j = 0; j < before && j < block; ++j) p[r * block + j] = ds[r * block + j] = 0;
       const std::int64_t first = before < 0 ? 0 : before, end = diagonal ? r + 1 : block;
       coded_p.pass(end - first, p + r * block + first);
-      coded_dp.pass(end - first, ds + r * block + first, 1.0f / __builtin_sqrtf(float(a.heads.head_dim)));
+      coded_dp.pass(end - first, ds + r * block + first, scale);
     }
   }
 
   void gradients_of_tile(const QueryBlock& q, std::int64_t k, bool accumulate) const {
     const bool diagonal = k == q.first;
-    const std::int64_t dim = blocks.dim;
+    const std::int64_t dim = blocks.dim, values = blocks.values;
     for (std::int64_t m = 0; m < (diagonal ? q.end : block); m += strip) {                 // keys
       const std::int64_t r = diagonal && m > q.begin ? m : q.begin, tile = r * block + m;  // the first row that reads them
-      multiply_strip(dim, q.end - r, {p + tile, 1, block}, {dout + r * dim, dim}, dvalues + (k + m) * dim, dim, true);
+      multiply_strip(values, q.end - r, {p + tile, 1, block}, {dout + r * values, values}, dvalues + (k + m) * values, values, true);
       multiply_strip(dim, q.end - r, {ds + tile, 1, block}, {query + r * dim, dim}, dkeys + (k + m) * dim, dim, true);
     }
     for (std::int64_t r = q.begin / strip * strip; r < q.end; r += strip)
@@ -105,17 +106,16 @@ struct Backward {
       scores_of_tile(q, k);
       gradients_of_tile(q, k, k > begin);
     }
-    const float scale = 1.0f / __builtin_sqrtf(float(a.heads.head_dim));
     narrow_rows(
         dquery + q.begin * blocks.dim, blocks.dim, [&](std::int64_t) { return scale; },
-        rows_of<T>(a.heads, a.dqkv, token(q.row), q.rows(), a.heads.query_column(head)));
+        rows_of<T>(a.dqkv, token(q.row), q.rows(), query_columns(a.heads, head)));
   }
 
   void store_keys_and_values() const {
     const auto one = [](std::int64_t) { return 1.0f; };
-    narrow_rows(dkeys, blocks.dim, one, key_rows<T>(a.heads, a.dkeys, a.dqkv, sequence, 0, a.heads.whole(), a.heads.key_column(kv_head)));
-    narrow_rows(dvalues, blocks.dim, one,
-                key_rows<T>(a.heads, a.dkeys, a.dqkv, sequence, 0, a.heads.whole(), a.heads.value_column(kv_head)));
+    const auto rows = [&](const HeadColumns& c) { return key_rows<T>(a.heads, a.dkeys, a.dqkv, sequence, 0, a.heads.whole(), c); };
+    narrow_rows(dkeys, blocks.dim, one, rows(key_columns(a.heads, kv_head)));
+    narrow_rows(dvalues, blocks.values, one, rows(value_columns(a.heads, kv_head)));
   }
 };
 

@@ -19,20 +19,21 @@ struct Forward {
   const Scores& coded;  // how the product with values reads exponentials
   AttentionBlocks blocks;
   std::int64_t sequence, kv_head;
+  float scale;
   float *panels, *values, *query, *out, *scores;
 
   Forward(const ops::AttentionForward& a, const Scores& coded, std::int64_t sequence, std::int64_t kv_head, float* scratch)
-      : a(a), coded(coded), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
-    panels = scratch;                            // [keys / block][dim][block]
-    values = panels + blocks.keys * blocks.dim;  // [keys][dim]
-    query = values + blocks.keys * blocks.dim;   // [block][dim]
-    out = query + block * blocks.dim;            // [block][dim]
-    scores = out + block * blocks.dim;           // [block][blocks.scores]
+      : a(a), coded(coded), blocks(a.heads), sequence(sequence), kv_head(kv_head), scale(a.heads.scale()) {
+    panels = scratch;                              // [keys / block][dim][block]
+    values = panels + blocks.keys * blocks.dim;    // [keys][values]
+    query = values + blocks.keys * blocks.values;  // [block][dim]
+    out = query + block * blocks.dim;              // [block][values]
+    scores = out + block * blocks.values;          // [block][blocks.scores]
   }
 
   std::int64_t token(std::int64_t row) const { return sequence * a.heads.sequence + row; }
-  HeadRows<const T> keys_at(std::int64_t place, std::int64_t n, std::int64_t column) const {
-    return key_rows<const T>(a.heads, a.keys, a.qkv, sequence, place, n, column);
+  HeadRows<const T> keys_at(std::int64_t place, std::int64_t n, const HeadColumns& columns) const {
+    return key_rows<const T>(a.heads, a.keys, a.qkv, sequence, place, n, columns);
   }
 
   // The first key that a row reads.
@@ -43,9 +44,9 @@ struct Forward {
   void load_keys_and_values(std::int64_t begin, std::int64_t end) const {
     for (std::int64_t k = begin; k < end; k += block) {
       const std::int64_t n = end - k < block ? end - k : block;
-      widen_rows(keys_at(k, n, a.heads.key_column(kv_head)), 1.0f, block, blocks.dim, query);
+      widen_rows(keys_at(k, n, key_columns(a.heads, kv_head)), 1.0f, block, blocks.dim, query);
       transpose_block(query, block, blocks.dim, panels + k * blocks.dim);
-      widen_rows(keys_at(k, n, a.heads.value_column(kv_head)), 1.0f, block, blocks.dim, values + k * blocks.dim);
+      widen_rows(keys_at(k, n, value_columns(a.heads, kv_head)), 1.0f, block, blocks.values, values + k * blocks.values);
     }
   }
 
@@ -76,15 +77,14 @@ struct Forward {
     for (std::int64_t k = begin; k <= q.first; k += block)
       for (std::int64_t r = q.begin / strip * strip; r < q.end; r += strip) {
         const std::int64_t depth = k == q.first ? r + strip : block;
-        multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim},
-                       out + r * blocks.dim, blocks.dim, k > begin);
+        multiply_strip(blocks.values, depth, {scores + r * blocks.scores + k, blocks.scores, 1},
+                       {values + k * blocks.values, blocks.values}, out + r * blocks.values, blocks.values, k > begin);
       }
   }
 
   void query_block(std::int64_t head, const QueryBlock& q) const {
-    const std::int64_t d = a.heads.head_dim, at = q.begin * blocks.dim;
-    widen_rows(rows_of<const T>(a.heads, a.qkv, token(q.row), q.rows(), a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)),
-               block - q.begin, blocks.dim, query + at);
+    widen_rows(rows_of<const T>(a.qkv, token(q.row), q.rows(), query_columns(a.heads, head)), scale, block - q.begin, blocks.dim,
+               query + q.begin * blocks.dim);
     scores_of_block(q);
     float inverse_sum[block];
     float* const lse = a.lse.f32() + head * a.qkv.shape[0] + token(q.row);
@@ -94,9 +94,9 @@ struct Forward {
       lse[i] = row.most + math::log(row.sum);
     }
     values_of_block(q);
-    const std::int64_t stride = a.heads.heads * d;
-    narrow_rows<T>(out + at, blocks.dim, [&](std::int64_t r) { return inverse_sum[r]; },
-                   {a.o.as<T>() + token(q.row) * stride + head * d, stride, q.rows(), d});
+    narrow_rows<T>(
+        out + q.begin * blocks.values, blocks.values, [&](std::int64_t r) { return inverse_sum[r]; },
+        rows_of<T>(a.o, token(q.row), q.rows(), out_columns(a.heads, head)));
   }
 };
 

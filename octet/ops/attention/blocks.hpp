@@ -13,18 +13,28 @@ struct HeadRows {
   T* data;
   std::int64_t stride, rows, columns;
 };
-/// Rows [first, first + n) of x, from column `column` on.
+/// Some columns of a matrix.
+struct HeadColumns {
+  std::int64_t first, count;
+};
+inline HeadColumns query_columns(const ops::QkvShape& s, std::int64_t head) { return {s.query_column(head), s.head_dim}; }
+inline HeadColumns key_columns(const ops::QkvShape& s, std::int64_t kv_head) { return {s.key_column(kv_head), s.head_dim}; }
+inline HeadColumns value_columns(const ops::QkvShape& s, std::int64_t kv_head) { return {s.value_column(kv_head), s.value_dim()}; }
+inline HeadColumns out_columns(const ops::QkvShape& s, std::int64_t head) { return {s.out_column(head), s.value_dim()}; }
+
+/// Rows [first, first + n) of x, in some columns.
 template <class T>
-HeadRows<T> rows_of(const ops::QkvShape& heads, const Tensor& x, std::int64_t first, std::int64_t n, std::int64_t column) {
-  return {x.as<T>() + first * x.shape[1] + column, x.shape[1], n, heads.head_dim};
+HeadRows<T> rows_of(const Tensor& x, std::int64_t first, std::int64_t n, const HeadColumns& columns) {
+  return {x.as<T>() + first * x.shape[1] + columns.first, x.shape[1], n, columns.count};
 }
 /// Keys or values, or their gradients, of `n` tokens of whole sequence `sequence`: in `apart` if that is given, else in `fused`, which has
-/// the columns of queries, too. `column`: in `fused`.
+/// the columns of queries, too. `columns`: in `fused`.
 template <class T>
 HeadRows<T> key_rows(const ops::QkvShape& heads, const Tensor& apart, const Tensor& fused, std::int64_t sequence, std::int64_t place,
-                     std::int64_t n, std::int64_t column) {
+                     std::int64_t n, const HeadColumns& columns) {
   const std::int64_t first = sequence * heads.whole() + place;
-  return apart ? rows_of<T>(heads, apart, first, n, column - heads.key_column(0)) : rows_of<T>(heads, fused, first, n, column);
+  if (apart) return rows_of<T>(apart, first, n, {columns.first - heads.key_column(0), columns.count});
+  return rows_of<T>(fused, first, n, columns);
 }
 
 /// out [padded_rows, dim] = x * scale, and 0 in padding rows and columns.

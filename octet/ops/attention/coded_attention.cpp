@@ -24,7 +24,7 @@ void check_operands(Stream& stream, const Args& a, CodedPass pass) {
   check(a.qkv.shape.rank == 2 && a.qkv.dtype == DType::e4m3, "coded attention: qkv must be e4m3 [T, {}], got {} {}", a.heads.columns(),
         a.qkv.dtype, a.qkv.shape);
   check_qkv("coded attention", a.heads, {.data = a.qkv.data, .shape = a.qkv.shape, .dtype = DType::bf16});
-  check_codes("o", a.o, {tokens, a.heads.heads * a.heads.head_dim});
+  check_codes("o", a.o, {tokens, a.heads.out_columns()});
   check(a.lse.shape == Shape{a.heads.heads, tokens} && a.lse.dtype == DType::f32, "coded attention: lse must be f32 [{}, {}], got {} {}",
         a.heads.heads, tokens, a.lse.dtype, a.lse.shape);
   check_document_starts("coded attention", stream, a.document_starts, tokens, a.heads.sequence, a.heads.part);
@@ -34,12 +34,9 @@ void check_operands(Stream& stream, const Args& a, CodedPass pass) {
   check(obstacle.empty(), "coded attention: {}", obstacle);
 }
 
-// Of one product over the causal half of all scores, 2 per multiply-add.
-double flops_of_product(const QkvShape& heads, std::int64_t tokens) {
-  return double(tokens) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
-}
-void count(Stream& stream, int products, const QkvShape& heads, std::int64_t tokens) {
-  const double flops = products * flops_of_product(heads, tokens);
+// Of products along so many columns, over the causal half of all scores, 2 per multiply-add.
+void count(Stream& stream, std::int64_t columns, const QkvShape& heads, std::int64_t tokens) {
+  const double flops = double(tokens) * double(heads.sequence) * double(heads.heads) * double(columns);
   stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = flops});
 }
 
@@ -92,17 +89,17 @@ Tensor gpu_workspace(Stream& stream, const QkvShape& heads, std::int64_t tokens,
 }  // namespace
 
 ColumnGroups qkv_groups(const QkvShape& h, const AttentionSpecs& s) {
-  return {{{h.heads * h.head_dim, s.q}, {h.kv_heads * h.head_dim, s.k}, {h.kv_heads * h.head_dim, s.v}}};
+  return {{{h.heads * h.head_dim, s.q}, {h.kv_heads * h.head_dim, s.k}, {h.kv_heads * h.value_dim(), s.v}}};
 }
 ColumnGroups dqkv_groups(const QkvShape& h, const AttentionSpecs& s) {
-  return {{{h.heads * h.head_dim, s.dq}, {h.kv_heads * h.head_dim, s.dk}, {h.kv_heads * h.head_dim, s.dv}}};
+  return {{{h.heads * h.head_dim, s.dq}, {h.kv_heads * h.head_dim, s.dk}, {h.kv_heads * h.value_dim(), s.dv}}};
 }
-ColumnGroups o_groups(const QkvShape& h, const AttentionSpecs& s) { return {{{h.heads * h.head_dim, s.o}, {}, {}}}; }
-ColumnGroups d_o_groups(const QkvShape& h, const AttentionSpecs& s) { return {{{h.heads * h.head_dim, s.d_o}, {}, {}}}; }
+ColumnGroups o_groups(const QkvShape& h, const AttentionSpecs& s) { return {{{h.out_columns(), s.o}, {}, {}}}; }
+ColumnGroups d_o_groups(const QkvShape& h, const AttentionSpecs& s) { return {{{h.out_columns(), s.d_o}, {}, {}}}; }
 
 void coded_attention_forward(Stream& stream, const CodedAttentionForward& a) {
   check_operands(stream, a, CodedPass::forward);
-  count(stream, 2, a.heads, a.qkv.shape[0]);
+  count(stream, a.heads.head_dim + a.heads.value_dim(), a.heads, a.qkv.shape[0]);
   const Scope scope(stream);
   if (stream.target().device == Device::cpu) return emulate(stream, a);
   const Tensor space = gpu_workspace(stream, a.heads, a.qkv.shape[0], true, DType::e4m3);
@@ -117,7 +114,7 @@ void coded_attention_backward(Stream& stream, const CodedAttentionBackward& a) {
   check_spec("d_o", a.specs.d_o, a.d_o.dtype), check_spec("dp", a.specs.dp, a.d_o.dtype);
   for (const QuantizeSpec* s : {&a.specs.dq, &a.specs.dk, &a.specs.dv}) check_spec("dq, dk and dv", *s, a.dqkv.dtype);
   check(a.d_o.dtype == a.dqkv.dtype, "coded attention: d_o is {} and dqkv {}, wanted one format", a.d_o.dtype, a.dqkv.dtype);
-  count(stream, 5, a.heads, a.qkv.shape[0]);
+  count(stream, 3 * a.heads.head_dim + 2 * a.heads.value_dim(), a.heads, a.qkv.shape[0]);
   const Scope scope(stream);
   if (stream.target().device == Device::cpu) return emulate(stream, a);
   const Tensor space = gpu_workspace(stream, a.heads, a.qkv.shape[0], false, a.d_o.dtype);
@@ -128,8 +125,11 @@ void coded_attention_backward(Stream& stream, const CodedAttentionBackward& a) {
 
 std::string coded_attention_obstacle(const Target& target, const QkvShape& heads, bool documents, CodedPass pass) {
   if (heads.part) return "parts of sequences (ranks.context) have no attention in 8 bits";
-  if (heads.head_dim % 16 != 0) return format("heads of {} columns are not a multiple of 16", heads.head_dim);
+  for (const std::int64_t columns : {heads.head_dim, heads.value_dim()})
+    if (columns % 16 != 0) return format("heads of {} columns are not a multiple of 16", columns);
   if (target.device != Device::cuda) return "";
+  if (!heads.is_usual())
+    return "heads are those of latent attention, and on a GPU cuDNN's kernels of 8 bits have one width of keys and values";
   if (heads.head_dim != gpu_head_dim)
     return format("heads have {} columns, and on a GPU cuDNN has kernels for {}", heads.head_dim, gpu_head_dim);
   if (documents) return "on a GPU cuDNN's kernels of 8 bits do not mask documents";

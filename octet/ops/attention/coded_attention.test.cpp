@@ -49,7 +49,7 @@ struct Attended {
   Tensor o, dqkv;  // f32
 
   Attended(const Case& c, DType gradients, const std::vector<float>& x, const std::vector<float>& d) : c(c), gradients(gradients) {
-    const Shape wide{c.tokens(), c.heads.columns()}, narrow{c.tokens(), c.heads.heads * c.heads.head_dim};
+    const Shape wide{c.tokens(), c.heads.columns()}, narrow{c.tokens(), c.heads.out_columns()};
     qkv = testing::tensor_of(stream, x, wide, DType::bf16), d_o = testing::tensor_of(stream, d, narrow, DType::bf16);
     codes = stream.empty(wide, DType::e4m3), o_codes = stream.empty(narrow, DType::e4m3), do_codes = stream.empty(narrow, gradients);
     dqkv_codes = stream.empty(wide, gradients), lse = stream.empty({c.heads.heads, c.tokens()}, DType::f32);
@@ -104,23 +104,27 @@ struct Attended {
 
 Attended random_run(const Case& c, DType gradients) {
   return Attended(c, gradients, gaussian(std::size_t(c.tokens() * c.heads.columns()), 1),
-                  gaussian(std::size_t(c.tokens() * c.heads.heads * c.heads.head_dim), 2));
+                  gaussian(std::size_t(c.tokens() * c.heads.out_columns()), 2));
 }
 
-const std::vector<Case> cases = {
-    {1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}}, {1, {4, 2, 32, 97}}, {2, {2, 2, 128, 50}}, with_documents({2, {2, 1, 16, 150}}, 9)};
+const std::vector<Case> cases = {{1, {1, 1, 16, 1}},
+                                 {2, {2, 1, 64, 7}},
+                                 {1, {4, 2, 32, 97}},
+                                 {2, {2, 2, 128, 50}},
+                                 {1, {2, 2, 48, 60, {}, 32, 1.5f}},
+                                 with_documents({2, {2, 1, 16, 150}}, 9)};
 
 // |o - reference| of every element.
 std::vector<double> forward_bound(const Attended& r, const std::vector<double>& qkv, const Forward& f) {
   std::vector<double> bound(f.o.size());
-  const double scale = 1 / std::sqrt(double(r.c.heads.head_dim)), of_p = double(*r.specs.p.scale.f32());
+  const double scale = scale_of(r.c.heads), of_p = double(*r.specs.p.scale.f32());
   each_head(r.c, [&](const Head& h) {
     for (std::int64_t i = 0; i < r.c.heads.sequence; ++i) {
       const auto s = [&](std::int64_t j) { return product(r.c.heads.head_dim, qkv, h.query(i), qkv, h.key(j)).sum * scale; };
       double most = -INFINITY;
       for (std::int64_t j = h.first_key(i); j <= i; ++j) most = std::max(most, s(j));
       const double sum = std::exp(f.lse[h.lse(i)] - most);
-      for (std::int64_t x = 0; x < r.c.heads.head_dim; ++x) {
+      for (std::int64_t x = 0; x < r.c.heads.value_dim(); ++x) {
         const std::size_t at = h.out(i) + std::size_t(x);
         double error = 1.1 * f.o_bound[at];
         for (std::int64_t j = h.first_key(i); j <= i; ++j)
@@ -136,18 +140,17 @@ std::vector<double> forward_bound(const Attended& r, const std::vector<double>& 
 std::vector<double> backward_bound(const Attended& r, const std::vector<double>& qkv, const std::vector<double>& d_o,
                                    const std::vector<double>& o, const std::vector<double>& lse, const Backward& b) {
   std::vector<double> bound = b.bound;
-  const std::int64_t d = r.c.heads.head_dim;
-  const double scale = 1 / std::sqrt(double(d)), of_p = double(*r.specs.p.scale.f32()), of_dp = double(*r.specs.dp.scale.f32());
+  const std::int64_t d = r.c.heads.head_dim, dv = r.c.heads.value_dim();
+  const double scale = scale_of(r.c.heads), of_p = double(*r.specs.p.scale.f32()), of_dp = double(*r.specs.dp.scale.f32());
   each_head(r.c, [&](const Head& h) {
     for (std::int64_t i = 0; i < r.c.heads.sequence; ++i) {
-      const double delta = product(d, d_o, h.out(i), o, h.out(i)).sum;
+      const double delta = product(dv, d_o, h.out(i), o, h.out(i)).sum;
       for (std::int64_t j = h.first_key(i); j <= i; ++j) {
         const double p = std::exp(product(d, qkv, h.query(i), qkv, h.key(j)).sum * scale - lse[h.lse(i)]);
-        const double dp = p * (product(d, d_o, h.out(i), qkv, h.value(j)).sum - delta) * scale;
+        const double dp = p * (product(dv, d_o, h.out(i), qkv, h.value(j)).sum - delta) * scale;
         const double p_error = code_error(p, DType::e4m3, of_p), dp_error = code_error(dp, r.gradients, of_dp);
-        for (std::int64_t x = 0; x < d; ++x) {
-          const std::size_t at = std::size_t(x);
-          bound[h.value(j) + at] += p_error * std::fabs(d_o[h.out(i) + at]);
+        for (std::size_t at = 0; at < std::size_t(dv); ++at) bound[h.value(j) + at] += p_error * std::fabs(d_o[h.out(i) + at]);
+        for (std::size_t at = 0; at < std::size_t(d); ++at) {
           bound[h.query(i) + at] += dp_error * std::fabs(qkv[h.key(j) + at]);
           bound[h.key(j) + at] += dp_error * std::fabs(qkv[h.query(i) + at]);
         }
@@ -247,7 +250,7 @@ std::vector<float> with_keys(const Case& c, std::vector<float> x, const std::fun
 TEST(CodedAttention, ErrorsOfModesOnNormalShiftedAndOutlyingKeys) {
   const Case c{1, {2, 1, 128, 256}};
   const auto x = gaussian(std::size_t(c.tokens() * c.heads.columns()), 1);
-  const auto d = gaussian(std::size_t(c.tokens() * c.heads.heads * c.heads.head_dim), 2);
+  const auto d = gaussian(std::size_t(c.tokens() * c.heads.out_columns()), 2);
   const auto shifted = with_keys(c, x, [](std::int64_t column, float k) { return k + (column % 3 == 0 ? 6.0f : -2.0f); });
   const auto outlying = with_keys(c, x, [](std::int64_t column, float k) { return column == 5 ? 40 * k : k; });
   const auto row = [&](const char* name, const std::vector<float>& values, DType gradients, bool subtract) {
@@ -277,6 +280,8 @@ TEST(CodedAttention, WhatATargetLacksIsNamed) {
   EXPECT_EQ(of(cpu, {2, 1, 64, 8, {16, 0, 12}}), "parts of sequences (ranks.context) have no attention in 8 bits");
   EXPECT_EQ(of(gpu, h), "heads have 64 columns, and on a GPU cuDNN has kernels for 128");
   EXPECT_EQ(of(gpu, wide), "");
+  EXPECT_EQ(of(cpu, {2, 2, 192, 8, {}, 128}), "");
+  EXPECT_TRUE(of(gpu, {2, 2, 192, 8, {}, 128}).starts_with("heads are those of latent attention")) << of(gpu, {2, 2, 192, 8, {}, 128});
   EXPECT_EQ(of(gpu, wide, true), "on a GPU cuDNN's kernels of 8 bits do not mask documents");
   EXPECT_EQ(of(next, wide), "this GPU is of generation 10, and cuDNN's kernels are used on Hopper alone");
   EXPECT_EQ(of(exact, wide), "on a GPU cuDNN adds the gradient of queries in no fixed order");

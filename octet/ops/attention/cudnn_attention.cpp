@@ -26,10 +26,11 @@ constexpr std::size_t most_problems = 64;
 // Where the matrices of one segment of queries lie: cuDNN's dimensions are [B, heads, S, d]. The segment ends at the last of its keys, and
 // all of a sequence is one segment.
 struct Sizes {
-  Size B, H, Hkv, S, d;
+  Size B, H, Hkv, S, d, dv;
   Size first, rows;           // its first row among those that a sequence has here, and all of these
   Size keys, whole;           // keys that it reads, and the tokens of a whole sequence
   Size columns, key_columns;  // of the matrices with queries, and with keys and values
+  float scale;                // of scores
   bool documents;
   fe::DataType_t type;
   Sizes(const AttentionProblem& p, int segment)
@@ -38,12 +39,14 @@ struct Sizes {
         Hkv(p.heads.kv_heads),
         S(p.heads.sequence / p.segments()),
         d(p.heads.head_dim),
+        dv(p.heads.value_dim()),
         first(segment * S),
         rows(p.heads.sequence),
         keys(p.heads.place(first) + S),
         whole(p.heads.whole()),
         columns(p.heads.columns()),
-        key_columns(p.heads.part ? 2 * Hkv * d : columns),
+        key_columns(p.heads.part ? p.heads.key_columns() : columns),
+        scale(p.heads.scale()),
         documents(p.documents),
         type(p.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16) {}
 };
@@ -132,10 +135,12 @@ class Segment {
   }
   std::vector<Size> dims() const { return {sizes_.B, sizes_.H, sizes_.S, sizes_.d}; }
   std::vector<Size> key_dims() const { return {sizes_.B, sizes_.Hkv, sizes_.keys, sizes_.d}; }
+  std::vector<Size> value_dims() const { return {sizes_.B, sizes_.Hkv, sizes_.keys, sizes_.dv}; }
+  std::vector<Size> out_dims() const { return {sizes_.B, sizes_.H, sizes_.S, sizes_.dv}; }
   std::vector<Size> in_qkv() const { return {sizes_.rows * sizes_.columns, sizes_.d, sizes_.columns, 1}; }
   std::vector<Size> in_keys() const { return {sizes_.whole * sizes_.key_columns, sizes_.d, sizes_.key_columns, 1}; }
-  std::vector<Size> in_o() const { return {sizes_.rows * sizes_.H * sizes_.d, sizes_.d, sizes_.H * sizes_.d, 1}; }
-  float scale() const { return 1.0f / std::sqrt(float(sizes_.d)); }
+  std::vector<Size> in_values() const { return {sizes_.whole * sizes_.key_columns, sizes_.dv, sizes_.key_columns, 1}; }
+  std::vector<Size> in_o() const { return {sizes_.rows * sizes_.H * sizes_.dv, sizes_.dv, sizes_.H * sizes_.dv, 1}; }
 
   static Node input(const Graph& graph, Id id, const std::vector<Size>& dims, const std::vector<Size>& strides) {
     return graph->tensor(Tensor_attributes().set_uid(id).set_name(std::to_string(id)).set_dim(dims).set_stride(strides));
@@ -166,10 +171,10 @@ class Segment {
   Built build_forward() const {
     const Graph graph = new_graph();
     const auto q = input(graph, q_id, dims(), in_qkv()), k = input(graph, k_id, key_dims(), in_keys()),
-               v = input(graph, v_id, key_dims(), in_keys());
+               v = input(graph, v_id, value_dims(), in_values());
     const auto [o, stats] = graph->sdpa(
-        q, k, v, masked(graph, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(scale())));
-    o->set_output(true).set_uid(o_id).set_dim(dims()).set_stride(in_o());
+        q, k, v, masked(graph, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(sizes_.scale)));
+    o->set_output(true).set_uid(o_id).set_dim(out_dims()).set_stride(in_o());
     describe_stats(stats->set_output(true));
     return built(graph, "attention forward");
   }
@@ -177,18 +182,18 @@ class Segment {
   Built build_backward(bool deterministic) const {
     const Graph graph = new_graph();
     const auto q = input(graph, q_id, dims(), in_qkv()), k = input(graph, k_id, key_dims(), in_keys()),
-               v = input(graph, v_id, key_dims(), in_keys()), o = input(graph, o_id, dims(), in_o()),
-               d_o = input(graph, do_id, dims(), in_o());
+               v = input(graph, v_id, value_dims(), in_values()), o = input(graph, o_id, out_dims(), in_o()),
+               d_o = input(graph, do_id, out_dims(), in_o());
     Tensor_attributes kept;
     describe_stats(kept);
-    const auto [dq, dk, dv] = graph->sdpa_backward(
-        q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
-        masked(
-            graph,
-            fe::graph::SDPA_backward_attributes().set_name("backward").set_attn_scale(scale()).set_deterministic_algorithm(deterministic)));
+    const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
+                                                   masked(graph, fe::graph::SDPA_backward_attributes()
+                                                                     .set_name("backward")
+                                                                     .set_attn_scale(sizes_.scale)
+                                                                     .set_deterministic_algorithm(deterministic)));
     dq->set_output(true).set_uid(dq_id).set_dim(dims()).set_stride(in_qkv());
     dk->set_output(true).set_uid(dk_id).set_dim(key_dims()).set_stride(in_keys());
-    dv->set_output(true).set_uid(dv_id).set_dim(key_dims()).set_stride(in_keys());
+    dv->set_output(true).set_uid(dv_id).set_dim(value_dims()).set_stride(in_values());
     return built(graph, deterministic ? "deterministic attention backward" : "attention backward");
   }
 
@@ -228,13 +233,15 @@ class Graphs final : public CudnnAttention {
   Size first_bytes_;
 };
 
-constexpr Size head_dim_multiple = 8, most_head_dim = 128;  // limits in cuDNN's documentation
-constexpr Size fewest_tokens = 512;                         // fewer do not repay building the graphs
+constexpr Size head_dim_multiple = 8, most_head_dim = 128;  // limits in cuDNN's documentation; and heads of latent attention:
+constexpr Size latent_keys = 192, latent_values = 128;
+constexpr Size fewest_tokens = 512;  // fewer do not repay building the graphs
 
 bool suits(const AttentionProblem& p) {
-  const Size d = p.heads.head_dim;
-  return p.dtype != DType::f32 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens &&
-         p.heads.sequence > p.segments();
+  const Size d = p.heads.head_dim, dv = p.heads.value_dim();
+  const bool known = (d % head_dim_multiple == 0 && dv % head_dim_multiple == 0 && d <= most_head_dim && dv <= most_head_dim) ||
+                     (d == latent_keys && dv == latent_values);
+  return p.dtype != DType::f32 && known && p.tokens >= fewest_tokens && p.heads.sequence > p.segments();
 }
 
 struct Known {
@@ -250,9 +257,9 @@ std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
   if (cudnn_library().version.empty()) throw DeviceError(cudnn_library().why_not);
   return std::make_unique<Graphs>(p);
 } catch (const std::exception& e) {
-  log::warn("attention of {} heads of {}, {} tokens in {} of {}{}: {}; Octet's own kernels, which are slow, compute it", p.heads.heads,
-            p.heads.head_dim, p.tokens, p.heads.part ? "parts of sequences" : "sequences", p.heads.whole(),
-            p.documents ? ", documents masked" : "", e.what());
+  log::warn("attention of {} heads of {} and {} columns, {} tokens in {} of {}{}: {}; Octet's own kernels, which are slow, compute it",
+            p.heads.heads, p.heads.head_dim, p.heads.value_dim(), p.tokens, p.heads.part ? "parts of sequences" : "sequences",
+            p.heads.whole(), p.documents ? ", documents masked" : "", e.what());
   return nullptr;
 }
 

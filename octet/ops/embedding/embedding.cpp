@@ -20,6 +20,19 @@ void check_starts(const Stream& stream, const Tensor& starts, const Tensor& posi
   if (positions) check_document_starts("embedding", stream, starts, tokens.count(), positions.shape[0]);
 }
 
+// Only positions use them.
+void check_places(const Stream& stream, const EmbeddingForward& a) {
+  if (!a.places || !a.positions) return;
+  check(a.places.shape == a.tokens.shape && a.places.dtype == DType::i32 && !a.document_starts,
+        "embedding: places must be i32 {} without document_starts, got {} {}", a.tokens.shape, a.places.dtype, a.places.shape);
+  if (stream.device() != Device::cpu) return;
+  for (std::int64_t t = 0; t < a.tokens.count(); ++t) {
+    const std::int32_t place = a.places.as<std::int32_t>()[t];
+    check(place >= 0 && place < a.positions.shape[0], "embedding: places[{}] is {}, and there are {} positions", t, place,
+          a.positions.shape[0]);
+  }
+}
+
 // The loader has checked the ids; an op must not write outside its tensors even so. On a GPU the kernel sees to that.
 void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t rows, const TableRows& place) {
   check(place.all == 0 ? place.first == 0 : place.first >= 0 && place.first + rows <= place.all,
@@ -42,6 +55,7 @@ void embedding_forward(Stream& stream, const EmbeddingForward& a) {
         "embedding: a table of {} wants {} descale, got {} {}", a.table.dtype, codes ? "an f32 [1]" : "no", a.descale.dtype,
         a.descale.shape);
   check_starts(stream, a.document_starts, a.positions, a.tokens);
+  check_places(stream, a);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
   check_ids(stream, a.tokens, a.table.shape[0], a.rows);
   OCTET_LAUNCH(stream, embedding_forward, a);

@@ -33,7 +33,7 @@ void embedding_forward(const ops::EmbeddingForward& a) {
         if (positions == nullptr) {
           Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) * factor); });
         } else {
-          const float* const position = positions + position_of(a, t, length) * cols;
+          const float* const position = positions + (a.places ? a.places.as<std::int32_t>()[t] : position_of(a, t, length)) * cols;
           Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) * factor + Lane{}.load(position, at)); });
         }
       });

@@ -14,13 +14,13 @@ constexpr int threads = 256, rows_a_block = threads / 32;
 template <class Table, class T, int N>
 __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t rows, ops::TableRows place,
                                          std::int64_t length, const std::int32_t* ids, const Table* table, const float* descale,
-                                         const float* positions, const std::int32_t* starts, T* out) {
+                                         const float* positions, const std::int32_t* starts, const std::int32_t* places, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
   const std::int64_t id = ids[t] - place.first;
   const bool here = id >= 0 && id < rows, elsewhere = !here && ids[t] >= 0 && ids[t] < place.all;
-  const std::int64_t position = t % length - (starts != nullptr ? starts[t] : 0);
+  const std::int64_t position = places != nullptr ? places[t] : t % length - (starts != nullptr ? starts[t] : 0);
   const float factor = descale != nullptr ? *descale : 1.0f;
   lanes.each(cols, [&](std::int64_t at) {
     Pack<N> v = here ? lanes.load(table + id * cols, at) * factor : Pack<N>::all(elsewhere ? 0.0f : __int_as_float(0x7FC00000));
@@ -199,7 +199,7 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
       with_pack<std::conditional_t<sizeof(Table) == 2, Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
             tokens, cols, a.table.shape[0], a.rows, length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.descale.f32(),
-            a.positions.f32(), a.document_starts.as<std::int32_t>(), a.out.as<T>());
+            a.positions.f32(), a.document_starts.as<std::int32_t>(), a.places.as<std::int32_t>(), a.out.as<T>());
       });
     });
   });

@@ -10,16 +10,19 @@ struct TableRows {
   std::int64_t all = 0;    // rows of the larger table; 0: there are no others
 };
 
-/// out[t, c] = table[tokens[t], c] (+ positions[t mod L - start, c]), start = document_starts[t], or 0 if that is empty.
+/// out[t, c] = table[tokens[t], c] (+ positions[p, c]), p = t mod L - start with start = document_starts[t], or 0 if that is empty; or
+/// p = places[t] if that is given.
 /// table: f32 or bf16 [V, D], or f16 or e4m3 with the factor of all codes, descale, f32 [1]; tokens: i32 [T], the sequences of a batch one
 /// after the other; positions: f32 [L, D] with L the length of a sequence (the first L rows of a longer table: Tensor::rows), or empty;
-/// document_starts: i32 [T] (attention/documents.hpp), or empty; out: [T, D] f32, bf16 or f16. A token whose row others have is 0.
+/// document_starts: i32 [T] (attention/documents.hpp), or empty; places: i32 [T], or empty; out: [T, D] f32, bf16 or f16. A token whose row
+/// others have is 0.
 struct EmbeddingForward {
   Tensor table, tokens;
   Tensor out;
   Tensor positions = {}, document_starts = {};
   Tensor descale = {};
   TableRows rows = {};
+  Tensor places = {};
 };
 /// Throws ContractError on other shapes and, on the CPU, for a token outside [0, V), naming its place and value; on a GPU the row of such a
 /// token is NaN, which the step will find.

@@ -42,6 +42,10 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   const bool scaled = !a.descaled || !b.descaled;
   const float alpha = (a.descaled ? 1.0f : *g.a.descales.f32()) * (b.descaled ? 1.0f : *g.b.descales.f32());
   const float* const bias = g.bias ? g.bias.f32() : nullptr;
+  if (M <= few_rows && !g.a.transposed && !g.b.transposed && !g.accumulate) {
+    const FewRows product{.a = a.values, .b = b.values, .d = g.d, .alpha = alpha, .bias = bias};
+    return OCTET_RUN(multiply_few_rows, product);
+  }
   const bool later = bool(sums);  // alpha and bias belong to the pass that rounds or adds
   multiply({.M = M,
             .N = N,

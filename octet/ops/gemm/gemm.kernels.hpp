@@ -21,6 +21,17 @@ enum class GemmWay : std::uint8_t {
   decoded,   // cuBLASLt, after the codes were decoded to bf16 or f32
 };
 
+/// On a CPU, a product with few rows, such as that of one token: d[m, n] = alpha * sum_k a[m, k] b[n, k] (+ bias[n]). a: [M, K] and
+/// b: [N, K], both f32 or both bf16; d: f32, bf16 or f16; bias: f32 [N] or null. b is read once, in its order. A row's bits depend on no
+/// other row and on no number of threads.
+struct FewRows {
+  Tensor a, b, d;
+  float alpha = 1;
+  const float* bias = nullptr;
+};
+/// Up to so many; with more, oneDNN is faster.
+inline constexpr std::int64_t few_rows = 8;
+
 /// Scratch of a GEMM on a GPU.
 struct GemmSpace {
   GemmWay way = GemmWay::as_is;
@@ -48,6 +59,7 @@ ops::GpuGemmLimit measure_gemm_limit();
 std::string gemm_library();
 }  // namespace octet::cuda
 
+OCTET_KERNEL(multiply_few_rows, const ops::FewRows&)
 /// d = alpha * sums + bias[column], rounded to d's dtype, bf16 or f16; sums f32; bias f32 or null.
 OCTET_KERNEL(round_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
 /// d += alpha * sums + bias[column], rounded to d's dtype, f32, bf16 or f16; sums f32; bias f32 or null.

@@ -150,6 +150,25 @@ TEST(Gemm, EmptyAndSingleDimensionsWork) {
           expect_close(*k, all[0], {s, DType::f32, result, bias, result == DType::f32 && bias});
 }
 
+TEST(Gemm, ARowOfFewHasTheSameBitsWhateverRowsAreBesideIt) {
+  for (const DType compute : computed_in())
+    for (const std::int64_t K : {1, 31, 64, 200}) {
+      const auto all = kinds();
+      for (const std::int64_t M : {1, 2, 8}) expect_close(all[0], all[2], {{M, 70, K}, compute, DType::bf16, true});
+      Stream stream(Device::cpu, {.gemm_compute = compute});
+      const Quantized a = operand(stream, all[0], 5, K, 1), b = operand(stream, all[0], 70, K, 2);
+      const Tensor together = stream.empty({5, 70}, DType::f32);
+      gemm(stream, {.a = a, .b = b, .d = together});
+      for (std::int64_t m = 0; m < 5; ++m) {
+        const Tensor alone = stream.empty({1, 70}, DType::f32);
+        const Quantized row{.codes = a.codes.rows(m, 1)};
+        const testing::WithThreads threads(int(m) % 2 + 1);
+        gemm(stream, {.a = row, .b = b, .d = alone});
+        EXPECT_EQ(testing::bytes(alone), testing::bytes(together.rows(m, 1))) << K;
+      }
+    }
+}
+
 // Bytes of workspace that one GEMM takes in a dry run for a GPU.
 std::int64_t gpu_workspace(const Kind& ka, const Kind& kb, const Shape& mnk, DType result, bool bias = false, int generation = 9) {
   Stream cpu(Device::cpu), dry(Device::null, {.device = Device::cuda, .multiprocessors = 132, .generation = generation});

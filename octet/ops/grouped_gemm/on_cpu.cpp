@@ -27,6 +27,27 @@ struct Part {
   Tensor d;
 };
 
+// Few tokens, as those of one step of texts that grow token by token: each expert's matrix is read once for its rows.
+bool has_few_rows(const GroupedGemm& g) {
+  constexpr int most = 64;
+  if (g.along_k || g.stack_columns || g.a.transposed || g.b.transposed || g.accumulate) return false;
+  std::int64_t rows = 0;
+  for (std::int64_t e = 0; e < g.groups.size(); ++e) rows += g.groups.count.as<std::int32_t>()[e];
+  return rows <= most;
+}
+
+void multiply_few(const GroupedGemm& g, const GemmReady& a, const GemmReady& b) {
+  const auto *const begin = g.groups.begin.as<std::int32_t>(), *const count = g.groups.count.as<std::int32_t>();
+  for (std::int64_t e = 0; e < g.groups.size(); ++e) {
+    if (count[e] == 0) continue;
+    const FewRows product{.a = a.values.rows(begin[e], count[e]),
+                          .b = b.values.rows(e * g.N(), g.N()),
+                          .d = g.d.rows(begin[e], count[e]),
+                          .alpha = factor_of(g.a, a, e) * factor_of(g.b, b, e)};
+    OCTET_RUN(multiply_few_rows, product);
+  }
+}
+
 void multiply_part(const GroupedGemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums, const Part& part) {
   const float alpha = factor_of(g.a, a, part.expert) * factor_of(g.b, b, part.expert);
   const bool later = bool(sums), scaled = !a.descaled || !b.descaled;
@@ -66,6 +87,7 @@ void grouped_gemm_on_cpu(const GroupedGemm& g, DType compute, const GemmReady& a
   check(begin[experts] <= rows, "grouped_gemm: groups end at row {} of {}", begin[experts], rows);
   if (a.decode) OCTET_RUN(decode_operand, g.a, a.descaled, a.values);
   if (b.decode) OCTET_RUN(decode_operand, g.b, b.descaled, b.values);
+  if (has_few_rows(g)) return multiply_few(g, a, b);
   for (std::int64_t e = 0; e < experts; ++e) {
     // The other rows are zeros along K, and of no concern along M.
     const std::int64_t n = std::min(round_up(std::int64_t(count[e]), step_of(count[e], tile)), rows - begin[e]);

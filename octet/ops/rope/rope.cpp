@@ -7,25 +7,32 @@
 namespace octet::ops {
 namespace {
 
-constexpr double two_pi = 6.283185307179586476925;
+void check_table(const RopeTable& t, const QkvShape& s) { check_rope_table("rope", t, s.head_dim, s.whole()); }
 
-void check_table(const RopeTable& t, const QkvShape& s) {
-  const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
-  check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.whole(),
-        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.whole(), s.head_dim / 2, t.cos.shape, t.cos.dtype,
-        t.sin.shape, t.sin.dtype);
+void check_places(const Stream& stream, const RopeForward& a) {
+  if (!a.places) return;
+  const std::int64_t tokens = a.qkv.shape[0], most = a.table.cos.shape[0];
+  check(a.places.shape == Shape{tokens} && a.places.dtype == DType::i32 && !a.document_starts,
+        "rope: places must be i32 [{}] without document_starts, got {} {}", tokens, a.places.dtype, a.places.shape);
+  if (stream.device() != Device::cpu) return;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int32_t place = a.places.as<std::int32_t>()[t];
+    check(place >= 0 && place < most, "rope: places[{}] is {}, and the table has places below {}", t, place, most);
+  }
 }
 
 }  // namespace
 
+void check_rope_table(const char* op, const RopeTable& t, std::int64_t head_dim, std::int64_t positions) {
+  const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
+  check(sound && head_dim % 2 == 0 && t.cos.shape[1] * 2 == head_dim && t.cos.shape[0] >= positions,
+        "{}: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", op, positions, head_dim / 2, t.cos.shape, t.cos.dtype,
+        t.sin.shape, t.sin.dtype);
+}
+
 double rope_frequency(std::int64_t head_dim, std::int64_t i, double theta, const std::optional<RopeScaling>& scaling) {
-  const double frequency = std::pow(theta, -2.0 * double(i) / double(head_dim));
-  if (!scaling) return frequency;
-  const double turns = scaling->original_max_position * frequency / two_pi;  // L / w
-  if (turns > scaling->high_freq_factor) return frequency;
-  if (turns < scaling->low_freq_factor) return frequency / scaling->factor;
-  const double share = (turns - scaling->low_freq_factor) / (scaling->high_freq_factor - scaling->low_freq_factor);
-  return (1 - share) * frequency / scaling->factor + share * frequency;
+  if (scaling) return scaled_frequency(head_dim, i, theta, *scaling);
+  return std::pow(theta, -2.0 * double(i) / double(head_dim));
 }
 
 RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling,
@@ -36,12 +43,13 @@ RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_di
                   .sin = stream.empty({sequence, half}, DType::f32, region, Category::workspace)};
   stream.count({.ops = 1, .bytes = 2.0 * double(table.cos.bytes())});
   if (stream.device() == Device::null) return table;
+  const double amplitude = scaling ? rope_amplitude(*scaling) : 1;
   std::vector<float> cos(std::size_t(sequence * half)), sin(cos.size());
   for (std::int64_t i = 0; i < half; ++i) {
     const double frequency = rope_frequency(head_dim, i, theta, scaling);
     for (std::int64_t p = 0; p < sequence; ++p) {
-      cos[std::size_t(p * half + i)] = float(std::cos(double(p) * frequency));
-      sin[std::size_t(p * half + i)] = float(std::sin(double(p) * frequency));
+      cos[std::size_t(p * half + i)] = float(amplitude * std::cos(double(p) * frequency));
+      sin[std::size_t(p * half + i)] = float(amplitude * std::sin(double(p) * frequency));
     }
   }
   upload(stream, cos.data(), table.cos), upload(stream, sin.data(), table.sin);
@@ -52,6 +60,7 @@ void rope_forward(Stream& stream, const RopeForward& a) {
   check_qkv("rope", a.heads, a.qkv);
   check_table(a.table, a.heads);
   check_document_starts("rope", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
+  check_places(stream, a);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
   OCTET_LAUNCH(stream, rope_forward, a);
 }

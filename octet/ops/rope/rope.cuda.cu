@@ -12,12 +12,12 @@ constexpr int heads_a_thread = 2;
 /// the heads of a token before the next token.
 template <bool opposite, class T, int N>
 __global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin,
-                            const std::int32_t* starts, T* qkv) {
+                            const std::int32_t* starts, const std::int32_t* places, T* qkv) {
   const unsigned half = unsigned(shape.head_dim) / 2, packs = half / N, i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
   const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;
   if (i >= threads) return;
-  const unsigned place = unsigned(shape.place(token % unsigned(shape.sequence)));
+  const unsigned place = places != nullptr ? unsigned(places[token]) : unsigned(shape.place(token % unsigned(shape.sequence)));
   const unsigned angles = (place - (starts != nullptr ? unsigned(starts[token]) : 0)) * half;
   T* const row = qkv + std::int64_t(token) * columns + first * unsigned(shape.head_dim);
   Pack<N> turned[heads_a_thread][2];
@@ -40,7 +40,8 @@ bool aligned_pairs(const Tensor& qkv, const ops::QkvShape& heads, const ops::Rop
 }
 
 template <bool opposite>
-void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table, const Tensor& starts) {
+void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table, const Tensor& starts,
+                   const Tensor& places = {}) {
   const std::int64_t tokens = qkv.shape[0];
   if (tokens == 0) return;
   dispatch<float, Bf16, Fp16>(qkv.dtype, "rope", [&]<class T>() {
@@ -50,7 +51,8 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
                          threads = tokens * groups * (heads.head_dim / 2 / N);
       check(threads < (std::int64_t(1) << 32), "rope: {} tokens are too many", tokens);
       rope_kernel<opposite, T, N><<<unsigned(ceil_div(threads, block)), block, 0, queue>>>(
-          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), starts.as<std::int32_t>(), qkv.as<T>());
+          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), starts.as<std::int32_t>(),
+          places.as<std::int32_t>(), qkv.as<T>());
     };
     if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
     else run.template operator()<1>();
@@ -88,7 +90,9 @@ struct RopeGradient {
 
 }  // namespace
 
-void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>(queue, a.qkv, a.heads, a.table, a.document_starts); }
+void rope_forward(Queue queue, const ops::RopeForward& a) {
+  turn_in_place<false>(queue, a.qkv, a.heads, a.table, a.document_starts, a.places);
+}
 
 void rope_backward(Queue queue, const ops::RopeBackward& a) {
   if (a.dqkv.data == a.y.plain.data) {

@@ -4,45 +4,41 @@
 
 #include "octet/ops/attention/qkv.hpp"
 #include "octet/ops/quantize/sink.hpp"
+#include "octet/ops/rope/rope_scaling.hpp"
 
 namespace octet::ops {
 
-/// Stretching of the slow rotations, for contexts longer than `original_max_position`. Source: Llama 3.1's reference code.
-struct RopeScaling {
-  double factor = 8, low_freq_factor = 1, high_freq_factor = 4;
-  double original_max_position = 8192;
-  bool operator==(const RopeScaling&) const = default;
-};
-
-/// Angle per position of the pair `i` < d/2 of a head of d columns: f = theta^(-2i/d), and with `scaling`, by the wavelength
-/// w = 2 pi / f and L = original_max_position:
-///   f                             w < L / high_freq_factor
-///   f / factor                    w > L / low_freq_factor
-///   (1 - s) f / factor + s f      between, s = (L / w - low_freq_factor) / (high_freq_factor - low_freq_factor)
-/// Sources: Su et al. 2021, "RoFormer", eq. 15; Llama 3.1's reference code, apply_scaling.
+/// Angle per position of the pair `i` < d/2 of a head of d columns: f = theta^(-2i/d), or scaled_frequency(). Source: Su et al. 2021,
+/// "RoFormer", eq. 15.
 double rope_frequency(std::int64_t head_dim, std::int64_t i, double theta, const std::optional<RopeScaling>& scaling);
 
-/// cos and sin [S, d/2] f32 of position * rope_frequency. Computed on the host in double and rounded once, so that every backend reads
-/// the same bits.
+/// The columns that rotate together: i and i + d/2, as Hugging Face's rotate_half, or the neighbours 2i and 2i + 1 of the paper.
+enum class RopePairs : std::uint8_t { halves, neighbours };
+
+/// rope_amplitude() times cos and sin [S, d/2] f32 of position * rope_frequency. Computed on the host in double and rounded once, so that
+/// every backend reads the same bits.
 struct RopeTable {
   Tensor cos, sin;
 };
 /// Allocates and fills a table for positions below `sequence`. Throws ContractError on an odd head_dim.
 RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling = {},
                      Region = Lifetime::run);
+/// Throws ContractError, in the name of `op`, unless the table is one for heads of d columns and at least so many positions.
+void check_rope_table(const char* op, const RopeTable&, std::int64_t head_dim, std::int64_t positions);
 
 /// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32, bf16 or f16, in place; value heads stay. For each token at position p of
-/// its sequence (heads.part), or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
-/// c, s = table[p, i]:
+/// its sequence (heads.part), or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, or at places[t] where
+/// `places` (i32 [T]) is given, pair i < d/2 and c, s = table[p, i]:
 ///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s
-/// The pairing is Hugging Face's rotate_half, not that of the paper (2i, 2i + 1).
+/// Pairs are RopePairs::halves.
 struct RopeForward {
   Tensor qkv;
   QkvShape heads;
   RopeTable table;  // of as many rows as a whole sequence has tokens, or more
   Tensor document_starts = {};
+  Tensor places = {};  // of tokens; empty: those of heads and document_starts
 };
-/// Throws ContractError on other shapes or dtypes.
+/// Throws ContractError on other shapes or dtypes, and on a CPU for a place that the table does not have.
 void rope_forward(Stream&, const RopeForward&);
 
 /// The rotation by the opposite angles: fills the sink `y` of [T, (H + 2 Hkv) d] and dqkv's dtype with the gradient that the QKV linear

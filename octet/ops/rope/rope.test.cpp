@@ -135,6 +135,68 @@ TEST(Rope, FrequenciesOfLlama3AreThoseOfHuggingFace) {
   for (int i = 0; i < 32; ++i) EXPECT_NEAR(rope_frequency(64, i, 500000, scaling), want[i], 20 * u * want[i]) << i;
 }
 
+// transformers 5.24: ROPE_INIT_FUNCTIONS["yarn"] and ["linear"], FP32, theta 10000, and the factor of cosines and sines. Every eighth
+// frequency of DeepSeek-V2-Lite; heads of 16 with a range of 2 to 8 turns within 64 positions that is not rounded; the usual range.
+TEST(Rope, FrequenciesAndAmplitudesOfYarnAndOfLinearScalingAreThoseOfHuggingFace) {
+  using Kind = RopeScaling::Kind;
+  struct Case {
+    RopeScaling scaling;
+    std::int64_t head_dim, step;
+    std::vector<double> frequencies;
+    double amplitude, score_factor;
+  };
+  const RopeScaling v2_lite{
+      .kind = Kind::yarn, .factor = 40, .high_freq_factor = 32, .original_max_position = 4096, .mscale = 0.707, .mscale_all_dim = 0.707};
+  const RopeScaling exact{.kind = Kind::yarn,
+                          .factor = 8,
+                          .low_freq_factor = 2,
+                          .high_freq_factor = 8,
+                          .original_max_position = 64,
+                          .mscale = 1,
+                          .mscale_all_dim = 0.5,
+                          .truncate = false};
+  const RopeScaling usual{.kind = Kind::yarn, .factor = 4, .high_freq_factor = 32, .original_max_position = 2048};
+  RopeScaling given = usual;
+  given.attention_factor = 1.25;
+  const std::vector<double> of_usual{1.0,
+                                     0.3162277638912201,
+                                     0.10000000149011612,
+                                     0.025693506002426147,
+                                     0.00624999962747097,
+                                     0.0013834965648129582,
+                                     0.0002500000118743628,
+                                     7.905694656074047e-05};
+  const double m = 0.1 * 0.707 * std::log(40.0) + 1, half = 0.1 * 0.5 * std::log(8.0) + 1;
+  for (const Case& c : {Case{v2_lite, 64, 8, {1.0, 0.10000000149011612, 0.005500000435858965, 2.499999936844688e-05}, 1, m * m},
+                        Case{exact,
+                             16,
+                             1,
+                             {1.0, 0.1346493810415268, 0.012500000186264515, 0.0039528473280370235, 0.0012499999720603228,
+                              0.00039528473280370235, 0.0001250000059371814, 3.9528473280370235e-05},
+                             1.094179988101349,
+                             half * half},
+                        Case{usual, 16, 1, of_usual, 1.138629436111989, 1}, Case{given, 16, 1, of_usual, 1.25, 1},
+                        Case{{.kind = Kind::linear, .factor = 4},
+                             16,
+                             1,
+                             {0.25, 0.07905694097280502, 0.02500000037252903, 0.007905694656074047, 0.0024999999441206455,
+                              0.0007905694656074047, 0.0002500000118743628, 7.905694656074047e-05},
+                             1,
+                             1}}) {
+    for (std::size_t i = 0; i < c.frequencies.size(); ++i)  // the power is off by log(10000) u, the ramp by a few u of its range
+      EXPECT_NEAR(rope_frequency(c.head_dim, std::int64_t(i) * c.step, 10000, c.scaling), c.frequencies[i], 20 * u * c.frequencies[i]) << i;
+    EXPECT_NEAR(rope_amplitude(c.scaling), c.amplitude, 1e-14);
+    EXPECT_NEAR(rope_score_factor(c.scaling), c.score_factor, 1e-14);
+  }
+  Stream stream(Device::cpu);
+  const RopeTable table = rope_table(stream, 9, 16, 10000, usual);
+  for (int i = 0; i < 8; ++i) {
+    const double f = rope_frequency(16, i, 10000, usual);
+    EXPECT_FLOAT_EQ(table.cos.f32()[8 * 8 + i], float(rope_amplitude(usual) * std::cos(8 * f)));
+    EXPECT_FLOAT_EQ(table.sin.f32()[8 * 8 + i], float(rope_amplitude(usual) * std::sin(8 * f)));
+  }
+}
+
 // transformers 5: apply_rotary_pos_emb of 1 ... 8 at position 5, theta 10000, FP32: angles up to 5, off by about 12 u of themselves.
 TEST(Rope, PairsColumnsAsHuggingFaceDoes) {
   const double want[] = {5.078283786773682,  -1.1213881969451904, 2.6463966369628906, 3.9599502086639404,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,28 @@ class Model:
         out = self._model.logits(rows)
         return out[0] if given.ndim == 1 else out
 
-    def generate(self, prompt: Union[str, Sequence[int]], *, tokens: int = 200, temperature: float = 0.8, top_k: int = 40, top_p: float = 1.0,
-                 seed: int = 1) -> Any:
-        """Continues a text, and returns the continuation: text after text, a list of ids after ids. temperature 0: the most likely token."""
-        ids = self.encode(prompt, document=True) if isinstance(prompt, str) else [int(i) for i in prompt]
-        out = self._model.generate(ids, tokens, temperature, top_k, top_p, seed)
-        return self.decode(out) if isinstance(prompt, str) else out
+    def generate(self, prompt: Union[str, Sequence[int], Sequence[str], Sequence[Sequence[int]]], *, tokens: int = 200,
+                 temperature: float = 0.8, top_k: int = 40, top_p: float = 1.0, seed: int = 1, repetition_penalty: float = 1.0,
+                 stop: Union[str, Sequence[str]] = (), cache: str = "values") -> Any:
+        """Continues a text, and returns the continuation: text after text, a list of ids after ids. A list of prompts is continued side by
+        side, and gives a list of continuations.
+
+        temperature 0: the most likely token. repetition_penalty: above 1, tokens that the text has are less likely.
+        stop: strings before which a text ends; ids include the token that completes one.
+        cache: "values" or "e4m3", how keys and values of earlier tokens are stored.
+        """
+        if cache not in ("values", "e4m3"):
+            raise ConfigError(f'generate: cache must be "values" or "e4m3", got {cache!r}')
+        one = isinstance(prompt, str) or all(not isinstance(p, str) and np.ndim(p) == 0 for p in prompt)
+        prompts, stops = [prompt] if one else list(prompt), [stop] if isinstance(stop, str) else list(stop)
+        texts = [self.encode(p, document=True) if isinstance(p, str) else [int(i) for i in p] for p in prompts]
+        ids = self._model.generate(texts, tokens, temperature, top_k, top_p, seed, repetition_penalty, stops, cache == "e4m3")
+        out = [self._until(i, stops) if isinstance(p, str) else i for p, i in zip(prompts, ids)]
+        return out[0] if one else out
+
+    def _until(self, ids: Sequence[int], stops: Sequence[str]) -> str:
+        text = self.decode(ids)
+        return text[:min([at for at in map(text.find, stops) if at >= 0], default=len(text))]
 
     def evaluate(self, data: Union[None, str, "os.PathLike[str]"] = None, *, recipe: Optional[str] = None, sequence: Optional[int] = None,
                  batch: int = 4, tokens: Optional[int] = None, held_out: Optional[float] = None, all: bool = False,

@@ -126,6 +126,10 @@ LayoutRule no_average(const Axis& axis) {
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
+LayoutRule no_adapters(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string why) {
+  return {here, axis, "No adapters train (`lora.rank` is 0).", keeps, says("lora.rank: " + std::move(why))};
+}
+
 // An optimizer that reads whole matrices.
 bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
 LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
@@ -222,6 +226,9 @@ Rules of_tensor() {
           tensor, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.tensor = 1"),
       wide_sums(tensor),
       no_average(tensor),
+      no_adapters(
+          tensor, [](const Layout&, const Subject& s) { return !s.adapters; },
+          "adapters of layers that ranks divide are not trained by this version; set ranks.tensor = 1, or lora.rank = 0"),
       {here, tensor, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
        says("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage")},
       {always, tensor,
@@ -309,6 +316,9 @@ Rules of_pipeline() {
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
       no_average(pipeline),
+      no_adapters(
+          pipeline, [](const Layout&, const Subject& s) { return !s.adapters; },
+          "adapters of stages are not trained by this version; set ranks.pipeline = 1, or lora.rank = 0"),
       {here, pipeline, "`model.router_balance` is not `model`.",
        [](const Layout&, const Subject& s) {
          const nn::Balance& b = s.shape.experts.balance;
@@ -343,6 +353,9 @@ Rules of_zero() {
        }},
       {here, zero, "At stage 3, `train.average` is 0.", [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.average; },
        says("train.average keeps a mean of all weights; set ranks.zero = 2")},
+      no_adapters(
+          zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.adapters; },
+          "stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2"),
       {here, zero, "At stage 3, activations are not FP16.",
        [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || is_wide(l, s); },
        says("a recipe with FP16 activations keeps a copy of all weights; set ranks.zero = 2")},

@@ -19,7 +19,7 @@ OpenRun::OpenRun(const RunConfig& config, telemetry::RunFacts facts, const model
     if (!ranks.leads()) return;
     if (folder_.empty()) begin(config);
     else go_on(resumed);
-    store_companions(folder_, companions);
+    store_companions(folder_, config.model, companions);
     write_own_file(folder_ + "/config.toml", config::to_toml(config));
     write_facts();
   });

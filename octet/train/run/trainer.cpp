@@ -48,6 +48,8 @@ RunConfig Trainer::checked(RunConfig c) {
   }
   require_recovery(c);
   c.steps();
+  require_adapters(c);
+  c.lora = engine_config(c).adapters;
   if (c.threads > 0) cpu::set_threads(int(c.threads));
   return c;
 }
@@ -98,13 +100,19 @@ RunEngine Trainer::planned_engine() {
                  .gemm_type = to_text(machine::matmul_limit(at.device).type)});
   if (plan_.step.emulated_flops > 0)
     log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config_.recipe.recipe);
-  if (!resumed_.checkpoint) begin_weights(out.engine());
+  begin_weights(out.engine());
   return out;
 }
 
+// A checkpoint has those that train.
 void Trainer::begin_weights(Engine& e) {
-  e.parameters.initialize(e.stream, std::uint64_t(config_.seed));
-  if (!config_.model.init.empty()) load_weights(e, config_.model.init);
+  const auto seed = std::uint64_t(config_.seed);
+  const bool begins = !resumed_.checkpoint;
+  if (begins) e.initialize(seed);
+  else e.frozen.initialize(e.stream, seed);
+  if (!config_.model.init.empty() && (begins || !e.frozen.list().empty())) load_weights(e, config_.model.init);
+  if (!begins) return;
+  if (!config_.lora.init.empty()) load_adapters(e, config_.lora, config_.lora.init);
   hook_.begin(e);
 }
 
@@ -208,9 +216,14 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
     checkpoints_.finish();
     if (state != telemetry::RunState::finished || options_.save_finished) saving_.last();
   }
-  if (options_.save_weights && config_.train.save_weights)
-    save_weights(engine(), run_.folder() + "/weights", models::weights_dtype(companions_), companions_);
+  if (options_.save_weights && config_.train.save_weights) save_result();
   return state;
+}
+
+void Trainer::save_result() {
+  const std::string folder = run_.folder() + "/weights";
+  if (config_.lora) save_adapters(engine(), config_.lora, folder, config_.model.init);
+  else save_weights(engine(), folder, models::weights_dtype(companions_), stored_companions(companions_, run_.folder()));
 }
 
 std::vector<data::Batch> Trainer::next_micro_batches() {

@@ -70,6 +70,7 @@ class Trainer {
   void begin();  // clocks, calibration
   telemetry::RunState train();
   telemetry::RunState settle(telemetry::RunState);
+  void save_result();
   bool lost() const;
   bool done() const;
   std::vector<data::Batch> next_micro_batches();

@@ -33,6 +33,7 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axe
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
   if (share_of(c, axes.data()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
+  out.frozen_weights = bool(c.adapters);
   return out;
 }
 
@@ -43,6 +44,7 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
   options.experts = &axes.expert_exchange();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
+  models::attach_adapters(*model, c.adapters, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
   if (c.document_mask && !model->masks_documents())
@@ -58,6 +60,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       stream(device, target),
       precision(precision_of(c, axes)),
       model(make_model(stream, c, precision, axes)),
+      frozen(stream, *model, precision.activations()),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.parts(), *model),
@@ -76,6 +79,11 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
+}
+
+void Engine::initialize(std::uint64_t seed) {
+  frozen.initialize(stream, seed);
+  parameters.initialize(stream, seed);
 }
 
 models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {

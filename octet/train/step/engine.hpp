@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "octet/nn/frozen_parameters.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/nn/weight_scales.hpp"
 #include "octet/parallel/sharding.hpp"
@@ -24,7 +25,8 @@ class Engine {
   Stream stream;
   scaling::Precision precision;
   std::unique_ptr<models::Model> model;
-  nn::Parameters parameters;
+  nn::FrozenParameters frozen;  // where adapters train
+  nn::Parameters parameters;    // that train
   std::optional<optim::Optimizer> optimizer;
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
@@ -34,6 +36,10 @@ class Engine {
   StageParameters stage_parameters;
   const std::int64_t longest_sequence;  // that the model has tables for
 
+  /// Every parameter from its own Init.
+  void initialize(std::uint64_t seed);
+  /// The parameters that files of the model have: the frozen ones, or those that train.
+  const std::vector<Parameter*>& own_parameters() const { return frozen.list().empty() ? parameters.list() : frozen.list(); }
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
   Tensor mean_loss() const { return mean_loss_; }

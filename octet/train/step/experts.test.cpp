@@ -1,12 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/readout.hpp"
+#include "octet/base/file.hpp"
+#include "octet/io/tensor_folder.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/weights.hpp"
+#include "tests/testing/scratch.hpp"
 
 // Models with experts through whole steps.
 
@@ -23,10 +28,11 @@ EngineConfig config_of(const std::string& recipe, const nn::Recompute& recompute
   return c;
 }
 
-// Sigmoid scores, groups, biases, a shared expert and a dense first block.
+// Latent attention, sigmoid scores, groups, biases, a shared expert and a dense first block.
 EngineConfig shared_config_of(const std::string& recipe, const nn::Recompute& recompute = {}) {
   EngineConfig c = config_of(recipe, recompute);
-  c.shape.family = "deepseek_moe", c.shape.layers = 3;
+  c.shape.family = "deepseek_v3", c.shape.layers = 3, c.shape.latent = small_latent(c.shape);
+  c.shape.experts.biased = true;
   c.shape.experts.score = ops::Routing::Score::sigmoid, c.shape.experts.shared = 1, c.shape.experts.first_dense = 1;
   c.shape.experts.groups = 2, c.shape.experts.kept_groups = 1, c.shape.experts.scaling = 2.5, c.shape.experts.limit = 10;
   c.shape.experts.balance = {.over = nn::Balance::Over::sequence, .loss = 1e-3, .z_loss = 1e-4, .bias_rate = 1e-3};
@@ -140,8 +146,11 @@ TEST(Experts, LoadsOfAStepCountEveryChoiceOfItsTokens) {
   });
 }
 
+// With grouped heads instead of latents.
 TEST(Experts, ABiasMovesByItsRateTowardsBalance) {
-  Engine e = engine_of(shared_config_of("bf16"));
+  EngineConfig config = shared_config_of("bf16");
+  config.shape.family = "deepseek_moe", config.shape.latent = {}, config.shape.kv_heads = 2, config.shape.experts.biased = false;
+  Engine e = engine_of(config);
   StepRunner runner = begin_steps(e);
   std::vector<float> counts;
   runner.run(std::vector{random_batch(4, 32, 61, 1)}, {.learning_rate = 0},
@@ -150,6 +159,51 @@ TEST(Experts, ABiasMovesByItsRateTowardsBalance) {
     const float over = counts[std::size_t(i)] - 2 * 128 / 4.0f;
     EXPECT_EQ(e.model->routers().biases().f32()[i], over == 0 ? 0 : over < 0 ? 1e-3f : -1e-3f) << i;
   }
+}
+
+TEST(Experts, BiasesOfRoutersGoToFoldersAndComeBackBitByBit) {
+  const octet::testing::Scratch scratch;
+  const EngineConfig config = shared_config_of("bf16");
+  Engine e = engine_of(config);
+  train_steps(e, 3);
+  save_weights(e, scratch.at("model"), DType::bf16);
+  EngineConfig fixed = config;
+  fixed.shape.experts.balance.bias_rate = 0;
+  Engine again = engine_of(fixed);
+  load_weights(again, scratch.at("model"));
+  const float *const x = e.model->routers().biases().f32(), *const y = again.model->routers().biases().f32();
+  EXPECT_EQ(std::vector<float>(x, x + 8), std::vector<float>(y, y + 8));
+  EXPECT_GT(std::count_if(x, x + 8, [](float b) { return b != 0; }), 4);
+  StepRunner(again).run(std::vector{random_batch(4, 32, 61, 1)}, {.learning_rate = 1e-2});
+  EXPECT_EQ(std::vector<float>(x, x + 8), std::vector<float>(y, y + 8)) << "they count, and stay";
+
+  const std::string file = read_file(scratch.at("model/model.safetensors"), std::size_t(1) << 30);
+  std::string damaged = file;
+  const io::TensorFolder files = io::TensorFolder::open(scratch.at("model"));
+  const io::TensorView bias = files.tensor("model.layers.1.mlp.gate.e_score_correction_bias");
+  const std::string bytes(reinterpret_cast<const char*>(bias.bytes.data()), bias.bytes.size());
+  damaged.replace(damaged.rfind(bytes), 4, std::string("\0\0\xC0\x7F", 4));
+  scratch.write("damaged/config.json", read_file(scratch.at("model/config.json"), 1 << 20));
+  scratch.write("damaged/model.safetensors", damaged);
+  const std::string error = octet::testing::error_of<DataError>([&] { load_weights(again, scratch.at("damaged")); });
+  EXPECT_TRUE(octet::testing::has(error, "e_score_correction_bias\" has values that are not finite")) << error;
+}
+
+// Queries, keys and values are made of latents in BF16, then encoded.
+TEST(Experts, LatentAttentionRunsThroughEightBitCodesOnACpu) {
+  const auto losses = [](scaling::AttentionPrecision attention) {
+    EngineConfig config = shared_config_of("current");
+    config.precision.attention = attention;
+    Engine e = engine_of(config);
+    StepRunner runner = begin_steps(e);
+    std::vector<double> out;
+    for (int s = 0; s < 15; ++s) out.push_back(loss_of(runner, e, 1));
+    return out;
+  };
+  const std::vector<double> plain = losses(scaling::AttentionPrecision::bf16), coded = losses(scaling::AttentionPrecision::fp8);
+  EXPECT_NE(coded, plain);
+  EXPECT_LT(coded.back(), 0.75 * coded.front());
+  EXPECT_LT(plain.back(), 0.75 * plain.front());
 }
 
 // With a coefficient that outweighs all else, choices become equal.

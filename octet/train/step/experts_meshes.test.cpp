@@ -12,10 +12,10 @@ using namespace octet::train::testing;
 constexpr int micro_batches = 4;  // of a step on all ranks
 
 EngineConfig config_of(const std::string& recipe) {
-  EngineConfig c = small_engine("deepseek_moe", recipe);
-  c.shape.width = 128, c.shape.head_dim = 32, c.shape.layers = 4, c.shape.tied = false, c.sequence = 32;
+  EngineConfig c = small_engine("deepseek_v3", recipe);
+  c.shape.width = 128, c.shape.layers = 4, c.shape.tied = false, c.sequence = 32, c.shape.latent = small_latent(c.shape);
   c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .score = ops::Routing::Score::sigmoid, .normalize = true};
-  c.shape.experts.first_dense = 1;
+  c.shape.experts.biased = true, c.shape.experts.first_dense = 1;
   c.shape.experts.balance = {.over = nn::Balance::Over::layer, .loss = 0.01, .z_loss = 1e-3, .bias_rate = 1e-3};
   return c;
 }
@@ -96,7 +96,7 @@ TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
     return "";
   };
   EngineConfig config = config_of("bf16");
-  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_moe cannot be divided within layers"), std::string::npos);
+  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_v3 cannot be divided within layers"), std::string::npos);
   EXPECT_NE(refusal(config, {.context = 2}).find("model.router_loss counts choices in complete sequences"), std::string::npos);
   config.shape.experts.balance.over = nn::Balance::Over::model;
   EXPECT_NE(refusal(config, {.pipeline = 2}).find("set model.router_balance = \"layer\""), std::string::npos);

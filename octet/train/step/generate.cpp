@@ -2,58 +2,59 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "octet/parallel/host_values.hpp"
 
 namespace octet::train {
 namespace {
 
-// Ranks that divide each layer have equal numbers of tokens, in whole blocks of values if these travel in 8 bits. A GPU builds its kernels
-// of attention in 8 bits for every length, so lengths have steps there.
-std::int64_t tokens_together(Engine& e) {
-  constexpr std::int64_t step = 128;
-  const std::int64_t members = e.partition().members();
-  if (members == 1 && e.precision.codes_attention() && e.stream.apart_from_host()) return step;
-  return members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
+using Texts = std::span<std::vector<std::int32_t>>;
+
+constexpr std::int64_t no_token = -1;
+constexpr std::uint64_t draws_of_text = std::uint64_t(1) << 44;
+
+// Of rank 0; `no_token` where the logits are not finite.
+std::int64_t next_token(std::vector<float> logits, std::span<const std::int32_t> text, const Sampling& sampling, std::uint64_t draw) {
+  if (!std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) return no_token;
+  penalize(logits, text, sampling.repetition_penalty);
+  return sample(logits, sampling, draw);
 }
 
-// Logits of the token after `ids`. Later tokens, which no token sees, fill up those of all ranks.
-std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
-  const Scope scope(e.stream);
-  std::vector<std::int32_t> filled(ids.begin(), ids.end());
-  const std::int64_t own = std::int64_t(ids.size()), together = round_up(own, tokens_together(e));
-  const bool fits = e.partition().divides() || together <= e.longest_sequence;
-  filled.resize(std::size_t(fits ? together : own), 0);
-  const std::int64_t n = std::int64_t(filled.size()), last = n - own + 1;
-  const Tensor tokens = e.stream.empty({n}, DType::i32);
-  const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());
-  upload(e.stream, filled.data(), tokens);
-  const models::TokenBatch batch{.tokens = tokens, .sequence = n};
-  e.pipeline.logits(batch, {}, last, logits);
-  std::vector<float> out(std::size_t(e.model->shape().vocabulary));
-  const HostCopy shown(e.stream, logits);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));
+// The next token of each text that is not complete.
+std::vector<std::int64_t> next_tokens(Engine& e, Decoder& decoder, Texts texts, const std::vector<bool>& continues, const Generation& g,
+                                      std::uint64_t number) {
+  const bool draws = e.ranks().rank() == 0;
+  std::vector<std::vector<float>> logits(texts.size());
+  if (draws || e.sharding.data_ranks_meet()) {
+    std::vector<std::span<const std::int32_t>> read;
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      read.push_back(continues[i] ? std::span<const std::int32_t>(texts[i]) : std::span<const std::int32_t>());
+    logits = decoder.logits(read);
+  }
+  std::vector<std::int64_t> out(texts.size(), no_token);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!continues[i]) continue;
+    const std::uint64_t draw = g.first_draw + i * draws_of_text + number;
+    const std::int64_t next = draws ? next_token(std::move(logits[i]), texts[i], g.sampling, draw) : no_token;
+    out[i] = parallel::of_first(e.stream, e.ranks(), next);
+  }
   return out;
 }
 
-constexpr std::int64_t no_token = -1;
-
-// Of rank 0; `no_token` where the logits are not finite.
-std::int64_t next_token(Engine& e, std::span<const std::int32_t> window, const Sampling& sampling, std::uint64_t draw) {
-  const bool draws = e.ranks().rank() == 0;
-  std::int64_t next = no_token;
-  if (draws || e.sharding.data_ranks_meet()) {
-    const std::vector<float> logits = next_logits(e, window);
-    if (draws && std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) next = sample(logits, sampling, draw);
-  }
-  return parallel::of_first(e.stream, e.ranks(), next);
+// Nothing: the text continues.
+std::optional<GenerationEnd> take_token(std::vector<std::int32_t>& text, std::size_t i, std::int64_t next, const Generation& g,
+                                        const TakeToken& take) {
+  if (next == no_token) return GenerationEnd::not_finite;
+  if (std::ranges::find(g.ends, next) != g.ends.end()) return GenerationEnd::end_of_text;
+  text.push_back(std::int32_t(next));
+  if (!take(i, std::int32_t(next))) return GenerationEnd::cut;
+  return {};
 }
 
 }  // namespace
 
 std::string_view name(GenerationEnd end) {
-  constexpr std::string_view names[] = {"length", "end of text", "not finite", "stopped"};
+  constexpr std::string_view names[] = {"length", "end of text", "not finite", "stopped", "stop string"};
   return names[std::size_t(end)];
 }
 
@@ -65,17 +66,27 @@ std::vector<std::int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, cons
   return ids;
 }
 
-GenerationEnd generate(Engine& e, std::vector<std::int32_t>& ids, const Generation& g, const std::function<void(std::int32_t)>& take) {
-  for (std::int64_t i = 0; i < g.tokens; ++i) {
-    if (g.stopped != nullptr && g.stopped()) return GenerationEnd::stopped;
-    const std::size_t window = std::min(ids.size(), std::size_t(g.longest));
-    const std::int64_t next = next_token(e, std::span(ids).last(window), g.sampling, g.first_draw + std::uint64_t(i));
-    if (next == no_token) return GenerationEnd::not_finite;
-    if (std::ranges::find(g.ends, next) != g.ends.end()) return GenerationEnd::end_of_text;
-    ids.push_back(std::int32_t(next));
-    take(std::int32_t(next));
+std::vector<GenerationEnd> generate(Engine& e, Decoder& decoder, Texts texts, const Generation& g, const TakeToken& take) {
+  std::vector<GenerationEnd> ends(texts.size(), GenerationEnd::length);
+  std::vector<bool> continues(texts.size(), true);
+  for (std::int64_t n = 0; n < g.tokens && std::ranges::find(continues, true) != continues.end(); ++n) {
+    if (g.stopped != nullptr && g.stopped()) {
+      for (std::size_t i = 0; i < texts.size(); ++i)
+        if (continues[i]) ends[i] = GenerationEnd::stopped;
+      break;
+    }
+    const std::vector<std::int64_t> next = next_tokens(e, decoder, texts, continues, g, std::uint64_t(n));
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (!continues[i]) continue;
+      if (const auto end = take_token(texts[i], i, next[i], g, take)) ends[i] = *end, continues[i] = false;
+    }
   }
-  return GenerationEnd::length;
+  return ends;
+}
+
+GenerationEnd generate(Engine& e, std::vector<std::int32_t>& ids, std::int64_t longest, const Generation& g, const TakeToken& take) {
+  const auto decoder = Decoder::make(e, {.longest = std::min(longest, std::int64_t(ids.size()) + g.tokens)});
+  return generate(e, *decoder, std::span(&ids, 1), g, take).front();
 }
 
 }  // namespace octet::train

@@ -1,14 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <numeric>
-#include <sstream>
 
 #include "octet/io/tensor_folder.hpp"
-#include "octet/io/tensor_folder_writer.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/train/step/golden.testing.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/weights.hpp"
 #include "tests/testing/scratch.hpp"
 
 // Loss and every gradient of a whole model against PyTorch's: tests/golden/*.txt, which tests/peers/golden.py made. The model comes in as
@@ -17,98 +15,8 @@
 namespace octet::train {
 namespace {
 
+using namespace octet::train::testing;
 using octet::testing::Scratch;
-
-struct GoldenGradient {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  double norm = 0, sum = 0, largest = 0;
-  std::vector<std::pair<std::size_t, double>> samples;  // flat index, value
-};
-
-struct Golden {
-  std::string config;  // config.json
-  std::int64_t rows = 0, length = 0;
-  double loss = 0;
-  std::vector<GoldenGradient> gradients;
-  double largest_logit = 0;
-  std::vector<std::pair<std::size_t, double>> logits;  // flat index, value
-  std::vector<double> losses;                          // of a short training
-};
-
-std::pair<std::size_t, double> sample_of(const std::string& text) {
-  return {std::stoull(text), std::stod(text.substr(text.find(':') + 1))};
-}
-
-GoldenGradient gradient_of(const std::string& name, std::istringstream& line) {
-  GoldenGradient g{.name = name};
-  std::string shape, sample;
-  line >> shape >> g.norm >> g.sum >> g.largest;
-  std::istringstream dimensions(shape);
-  for (std::string d; std::getline(dimensions, d, 'x');) g.shape.push_back(std::stoll(d));
-  while (line >> sample) g.samples.push_back(sample_of(sample));
-  return g;
-}
-
-Golden read_golden(const std::string& family) {
-  std::ifstream file(std::string(OCTET_SOURCE_DIR) + "/tests/golden/" + family + ".txt");
-  Golden golden;
-  std::string sample;
-  double loss = 0;
-  for (std::string text; std::getline(file, text);) {
-    std::istringstream line(text);
-    std::string key;
-    line >> key;
-    if (key == "config") std::getline(line, golden.config);
-    else if (key == "tokens") line >> golden.rows >> golden.length;
-    else if (key == "loss") line >> golden.loss;
-    else if (key == "logits")
-      for (line >> golden.largest_logit; line >> sample;) golden.logits.push_back(sample_of(sample));
-    else if (key == "losses")
-      while (line >> loss) golden.losses.push_back(loss);
-    else if (key != "#") golden.gradients.push_back(gradient_of(key, line));
-  }
-  return golden;
-}
-
-/// golden.py's draw(): the i-th word that belongs to a name.
-std::uint32_t draw(std::string_view name, std::size_t i) {
-  std::uint32_t h = 0x811C9DC5;
-  for (const char byte : name) h = (h ^ std::uint8_t(byte)) * 0x01000193;
-  h += std::uint32_t(i) * 0x9E3779B9;
-  h = (h ^ h >> 16) * 0x85EBCA6B;
-  h = (h ^ h >> 13) * 0xC2B2AE35;
-  return h ^ h >> 16;
-}
-
-/// golden.py's start(): the same bits.
-std::vector<float> start(const GoldenGradient& g) {
-  const bool norm = g.shape.size() == 1 && g.name.ends_with(".weight");
-  std::vector<float> out(std::size_t(std::accumulate(g.shape.begin(), g.shape.end(), std::int64_t(1), std::multiplies<>())));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = float(draw(g.name, i) >> 16) * 0x1p-17f - 0.25f + (norm ? 1.0f : 0.0f);
-  return out;
-}
-
-data::Batch batch_of(const Golden& golden, std::int64_t vocabulary) {
-  data::Batch b;
-  b.rows = golden.rows, b.length = golden.length;
-  const auto token = [&](std::int64_t i) { return std::int32_t(draw("tokens", std::size_t(i)) % std::uint32_t(vocabulary)); };
-  for (std::int64_t r = 0; r < b.rows; ++r)
-    for (std::int64_t p = 0; p < b.length; ++p) {
-      b.inputs.push_back(token(r * (b.length + 1) + p));
-      b.targets.push_back(token(r * (b.length + 1) + p + 1));
-    }
-  return b;
-}
-
-void write_model(const Scratch& scratch, const Golden& golden) {
-  scratch.write("model/config.json", golden.config);
-  std::vector<io::TensorSpec> specs;
-  for (const GoldenGradient& g : golden.gradients) specs.push_back({g.name, io::StoredDType::f32, g.shape});
-  io::TensorFolderWriter writer(scratch.at("model"), specs);
-  for (const GoldenGradient& g : golden.gradients) writer.append(g.name, io::from_f32(start(g), io::StoredDType::f32));
-  writer.commit();
-}
 
 /// How far two FP32 computations of one gradient may lie apart, as a share of it. A value passes through sums of these lengths on its
 /// way forward, and through as many on its way back; factors of rounding multiply along the way, so the lengths add up to the n of
@@ -122,20 +30,10 @@ double tolerance(const models::ModelShape& s, const Golden& golden) {
   return 2 * octet::testing::dot_bound(double(2 * forward + weights), octet::testing::unit_f32, 1);
 }
 
-/// Within `share` of the tensor's norm, which bounds norm and, by Cauchy and Schwarz, the sum; entries within that share of the largest.
-void expect_near(const std::vector<float>& ours, const GoldenGradient& golden, double share) {
-  double squares = 0, sum = 0, largest = 0;
-  for (const float v : ours) squares += double(v) * v, sum += v, largest = std::max(largest, std::fabs(double(v)));
-  EXPECT_NEAR(std::sqrt(squares), golden.norm, share * golden.norm) << golden.name;
-  EXPECT_NEAR(sum, golden.sum, share * golden.norm * std::sqrt(double(ours.size()))) << golden.name;
-  EXPECT_NEAR(largest, golden.largest, share * golden.largest) << golden.name;
-  EXPECT_FALSE(golden.samples.empty()) << golden.name;
-  for (const auto& [i, value] : golden.samples) EXPECT_NEAR(ours.at(i), value, share * golden.largest) << golden.name << " [" << i << "]";
-}
-
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily,
-                         ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "mixtral"));
+                         ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "mixtral", "deepseek_v2",
+                                           "deepseek_v3"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());
@@ -145,13 +43,15 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
   Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::OptimizerConfig{}, .sequence = golden.length}, Device::cpu,
            machine::machine_target(Device::cpu));
-  models::load_hugging_face(scratch.at("model"), shape, e.parameters);
+  load_weights(e, scratch.at("model"));
   const double share = tolerance(shape, golden);
   std::vector<Stored> values;
   StepRunner(e).run(std::vector{batch_of(golden, shape.vocabulary)}, {}, [&] {
     EXPECT_NEAR(*e.mean_loss().f32(), golden.loss, share * golden.loss);
     for (Parameter* p : e.parameters.list()) std::swap(p->value, values.emplace_back(p->gradient.stored()));
-    models::save_hugging_face(scratch.at("gradients"), shape, e.parameters);  // gradients under the file's names
+    const nn::RouterBiases biases = biases_of(e);  // without gradients
+    for (const Parameter* p : biases.behind({})) std::fill_n(p->value.values().f32(), p->shape.count(), 0.0f);
+    models::save_hugging_face(scratch.at("gradients"), shape, biases.behind(e.parameters.list()));  // under the file's names
     for (std::size_t i = 0; i < values.size(); ++i) e.parameters.list()[i]->value = values[i];
   });
   const io::TensorFolder gradients = io::TensorFolder::open(scratch.at("gradients"));
@@ -173,7 +73,7 @@ std::unique_ptr<Engine> engine_of(const Golden& golden) {
   auto e = std::make_unique<Engine>(
       EngineConfig{.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optimizer, .sequence = golden.length}, Device::cpu,
       machine::machine_target(Device::cpu));
-  models::load_hugging_face(scratch.at("model"), shape, e->parameters);
+  load_weights(*e, scratch.at("model"));
   return e;
 }
 

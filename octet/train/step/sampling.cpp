@@ -26,6 +26,19 @@ std::vector<std::int32_t> candidates(std::span<const float> logits, const Sampli
 
 }  // namespace
 
+void penalize(std::span<float> logits, std::span<const std::int32_t> text, double penalty) {
+  check(penalty > 0, "penalize: the penalty must be above 0, got {}", penalty);
+  if (penalty == 1) return;
+  std::vector<std::int32_t> ids(text.begin(), text.end());
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const std::int32_t id : ids) {
+    check(id >= 0 && std::size_t(id) < logits.size(), "penalize: id {} of {} logits", id, logits.size());
+    float& x = logits[std::size_t(id)];
+    x = float(x > 0 ? double(x) / penalty : double(x) * penalty);
+  }
+}
+
 std::int32_t sample(std::span<const float> logits, const Sampling& s, std::uint64_t draw) {
   check(!logits.empty(), "sample: no logits");
   check(std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x) || x == INFINITY; }),

@@ -11,7 +11,12 @@ struct Sampling {
   std::int64_t top_k = 40;   // candidates: this many most likely tokens; 0: all
   double top_p = 1;          // of these, the fewest most likely ones whose probabilities sum to at least top_p
   std::uint64_t seed = 1;
+  double repetition_penalty = 1;  // penalize(); above 0
 };
+
+/// The logit x of every id in `text` becomes x / penalty if it is above 0, else x * penalty: above 1, repetitions are less likely. Source:
+/// Keskar et al. 2019, "CTRL", section 4.1, as transformers applies it, to ids of the prompt, too.
+void penalize(std::span<float> logits, std::span<const std::int32_t> text, double penalty);
 
 /// The id of the next token. Candidates are limited by top_k, then by top_p under the probabilities softmax(logits / temperature) of these
 /// candidates (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"), and drawn by them. The draw is a function of (seed,

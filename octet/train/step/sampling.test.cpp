@@ -22,6 +22,17 @@ std::map<std::int32_t, double> shares(const std::vector<float>& logits, const Sa
 // Five standard deviations of a share of `draws` draws.
 double tolerance(double p) { return 5 * std::sqrt(p * (1 - p) / double(draws)); }
 
+TEST(Sampling, APenaltyMakesEachTokenOfTheTextLessLikelyOnce) {
+  std::vector<float> logits = {2, -3, 0, 5, -0.5f};
+  const std::vector<std::int32_t> text = {1, 0, 1, 2, 0};
+  penalize(logits, text, 2);
+  EXPECT_EQ(logits, (std::vector<float>{1, -6, 0, 5, -0.5f}));
+  penalize(logits, text, 1);
+  EXPECT_EQ(logits, (std::vector<float>{1, -6, 0, 5, -0.5f}));
+  EXPECT_THROW(penalize(logits, text, 0), ContractError);
+  EXPECT_THROW(penalize(logits, std::vector<std::int32_t>{5}, 2), ContractError);
+}
+
 TEST(Sampling, TakesTheMostLikelyTokenAtTemperatureZero) {
   for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(sample(std::vector{0.5f, 3.0f, -1.0f, 2.9f}, {.temperature = 0}, i), 1);
 }

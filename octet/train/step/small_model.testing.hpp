@@ -25,6 +25,12 @@ inline models::ModelShape small_shape(const std::string& family) {
           .tied = family != "llama"};
 }
 
+/// Latents of keys, values and queries, whose layers have shapes of every recipe; sets the heads.
+inline models::LatentShape small_latent(models::ModelShape& s) {
+  s.kv_heads = s.heads, s.head_dim = 64;
+  return {.rank = 32, .query_rank = 64, .turned = 32, .value_width = 32};
+}
+
 inline EngineConfig small_engine(const std::string& family, const std::string& recipe, const nn::Recompute& recompute = {}) {
   return {.shape = small_shape(family),
           .model = {.recompute = recompute},
@@ -46,7 +52,7 @@ inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int
 
 /// The steps of an engine whose weights begin from seed 7.
 inline StepRunner begin_steps(Engine& e) {
-  e.parameters.initialize(e.stream, 7);
+  e.initialize(7);
   return StepRunner(e);
 }
 

@@ -5,6 +5,7 @@
 
 #include "octet/models/gguf/gguf.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/models/peft_folder.hpp"
 #include "octet/nn/host_parameters.hpp"
 #include "octet/parallel/long_work.hpp"
 #include "octet/train/step/nonfinite.hpp"
@@ -27,29 +28,67 @@ std::string nonfinite_tensor(const io::TensorFolder& files) {
 
 }  // namespace
 
+nn::RouterBiases biases_of(Engine& e) { return {e.stream, e.model->routers(), e.model->shape().layers_with_experts()}; }
+
 void load_weights(Engine& e, const std::string& folder) {
   models::read_hugging_face_shape(folder);  // errors of config.json come first
   load_weights(e, io::TensorFolder::open(folder));
 }
 
-void load_weights(Engine& e, const io::TensorFolder& files) {
-  parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
-    nn::UnreadMasters none;  // the files have all of them
-    nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
-    models::load_hugging_face(files, e.model->shape(), e.stage_parameters.completed(host.list()));
-    host.commit();
-  });  // from here on, parameters are the device's again
-  if (nonfinite_parameter(e).empty()) return;
+namespace {
+
+[[noreturn]] void refuse_nonfinite(const io::TensorFolder& files) {
   throw DataError(
       format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
              "export them again",
              printable(files.folder()), printable(nonfinite_tensor(files))));
 }
 
+// One after the other, so that the host has the values of one.
+void load_frozen(Engine& e, const io::TensorFolder& files, nn::RouterBiases& biases) {
+  std::vector<std::unique_ptr<Parameter>> none;  // without memory, in place of the others
+  std::vector<Parameter*> list;
+  for (const Parameter* p : e.frozen.list()) {
+    none.push_back(std::make_unique<Parameter>(p->path, p->shape, p->init, p->role));
+    list.push_back(none.back().get());
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::vector<float> values(std::size_t(list[i]->shape.count()), 0.0f);
+    list[i]->value = Stored::plain({values.data(), list[i]->shape, DType::f32});
+    models::load_hugging_face(files, e.model->shape(), biases.behind(list));
+    if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) refuse_nonfinite(files);
+    e.frozen.set_values(e.stream, i, values.data());
+    list[i]->value = {};
+  }
+}
+
+}  // namespace
+
+void load_weights(Engine& e, const io::TensorFolder& files, const models::TrainedAdapters& merged) {
+  check(!merged || e.frozen.list().empty(), "load_weights: adapters cannot be merged into frozen weights");
+  bool finite = true;
+  parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
+    nn::RouterBiases biases = biases_of(e);
+    if (!e.frozen.list().empty()) {
+      load_frozen(e, files, biases);
+    } else {
+      nn::UnreadMasters none;  // the files have all of them
+      nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
+      const std::vector<Parameter*> all = e.stage_parameters.completed(host.list());
+      models::load_hugging_face(files, e.model->shape(), biases.behind(all));
+      models::merge_adapters(merged, all);
+      host.commit();
+    }
+    biases.commit();
+    finite = biases.nonfinite().empty();
+  });  // from here on, parameters are the device's again
+  if (!nonfinite_parameter(e).empty() || !finite) refuse_nonfinite(files);
+}
+
 void load_scales(Engine& e, const io::TensorFolder& files) {
   using scaling::Operand;
   std::vector<scaling::QuantizerState> states;
-  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), e.parameters.list())) {
+  for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), biases_of(e).behind(e.own_parameters()))) {
     const std::string layer = s.parameter.substr(0, s.parameter.rfind('.'));
     for (const auto& [operand, descale] : {std::pair(Operand::activation, s.input), {Operand::weight, s.weight}})
       states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scale = 1 / descale, .descale = descale});
@@ -60,8 +99,8 @@ void load_scales(Engine& e, const io::TensorFolder& files) {
 
 void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
   EngineConfig bare{.shape = config.shape, .model = config.model, .precision = config.precision, .sequence = config.sequence};
-  const Engine engine(bare, Device::null, {});
-  models::require_weights(files, config.shape, engine.parameters.list());
+  Engine engine(bare, Device::null, {});
+  models::require_weights(files, config.shape, biases_of(engine).behind(engine.parameters.list()));
 }
 
 data::Checksum checksum_of_weights(Engine& e) {
@@ -121,7 +160,53 @@ void save_whole(Engine& e, const Save& save) {
 }  // namespace
 
 void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
-  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), list, form, companions); });
+  const nn::RouterBiases biases = biases_of(e);
+  save_whole(e, [&](const auto& list) { models::save_hugging_face(folder, e.model->shape(), biases.behind(list), form, companions); });
+}
+
+namespace {
+
+Parameter& parameter_of(const std::vector<Parameter*>& list, const std::string& path) {
+  const auto found = std::ranges::find(list, path, &Parameter::path);
+  check(found != list.end(), "adapters: there is none of the name {}", path);
+  return **found;
+}
+
+}  // namespace
+
+void load_adapters(Engine& e, const models::AdapterConfig& config, const std::string& folder) {
+  const models::TrainedAdapters read = models::read_peft_folder(folder, e.model->shape());
+  std::vector<std::string> there, here;
+  for (const models::AdapterValues& v : read.values) there.push_back(v.weight.parameter);
+  for (const models::AdaptedWeight& w : models::adapted_weights(e.model->shape(), config)) here.push_back(w.parameter);
+  if (read.config.rank != config.rank || read.config.alpha != config.alpha || there != here)
+    throw ConfigError(
+        format("lora.init: the adapters in {} have rank {}, alpha {} and {} weights, and lora.rank = {}, lora.alpha = {} and "
+               "lora.targets give {}; leave these keys out, since the folder decides them",
+               printable(folder), read.config.rank, read.config.alpha, there.size(), config.rank, config.alpha, here.size()));
+  nn::UnreadMasters none;
+  nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
+  for (const models::AdapterValues& v : read.values) {
+    std::ranges::copy(v.a, parameter_of(host.list(), v.weight.a()).value.values().f32());
+    std::ranges::copy(v.b, parameter_of(host.list(), v.weight.b()).value.values().f32());
+  }
+  host.commit();
+  e.parameters.mark_changed();
+}
+
+void save_adapters(Engine& e, const models::AdapterConfig& config, const std::string& folder, const std::string& base) {
+  save_whole(e, [&](const std::vector<Parameter*>& list) {
+    const auto values = [&](const std::string& path) {
+      const Tensor& t = parameter_of(list, path).value.values();
+      return std::vector<float>(t.f32(), t.f32() + t.count());
+    };
+    models::TrainedAdapters out{.config = config, .values = {}};
+    for (models::AdaptedWeight& w : models::adapted_weights(e.model->shape(), config)) {
+      std::vector<float> a = values(w.a()), b = values(w.b());
+      out.values.push_back({std::move(w), std::move(a), std::move(b)});
+    }
+    models::save_peft_folder(folder, out, e.model->shape(), base);
+  });
 }
 
 void save_gguf(Engine& e, const std::string& path, io::GgufType type, const models::Companions& companions) {

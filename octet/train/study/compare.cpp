@@ -58,7 +58,7 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus, StudyRanks& ra
     data::Loader loader(
         corpus.training(),
         {.rows = c.train.batch, .stride = c.train.batch * all.size(), .offset = c.train.batch * all.rank(), .seed = std::uint64_t(c.seed)});
-    engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
+    engine.initialize(std::uint64_t(c.seed));
     StepRunner runner(engine);
     for (int i = 0; i < 2; ++i) {
       std::vector<data::Batch> micro_batches;

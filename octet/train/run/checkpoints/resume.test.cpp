@@ -12,6 +12,7 @@
 #include "octet/io/safetensors_file.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
+#include "octet/train/run/checkpoints/checkpoint_weights.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "tests/testing/run_events.hpp"
 
@@ -116,6 +117,22 @@ TEST(Resume, HoldsWithGradientsInEightBits) {
     runs.train(cut);
     expect_same_run(whole, cut, 9);
   }
+}
+
+// Exports, evaluations and texts of a checkpoint choose experts as its run did.
+TEST(Resume, OrReadingACheckpointsWeightsHasTheBiasesOfRouters) {
+  Runs runs;
+  runs.config.model.size = "deepseek-v3-tiny", runs.config.model.layers = 2, runs.config.model.kv_heads = 0;
+  runs.config.model.expert_hidden = 32;
+  runs.config.train.steps = 4, runs.config.checkpoint.every = 4, runs.config.train.eval_every = 0;
+  const std::string run = runs.train().folder;
+  Engine e(engine_config(runs.config), Device::cpu, {});
+  load_checkpoint_weights(e, CheckpointStore(checkpoint_folder(run)).path(4));
+  const io::SafetensorsFile weights = io::SafetensorsFile::open(run + "/weights/model.safetensors");
+  const auto wanted = io::to_f32(*weights.find("model.layers.1.mlp.gate.e_score_correction_bias"));
+  const float* const biases = e.model->routers().biases().f32();
+  EXPECT_EQ(std::vector<float>(biases, biases + wanted.size()), wanted);
+  EXPECT_NE(wanted, std::vector<float>(wanted.size()));
 }
 
 TEST(Resume, OfARunWithoutACheckpointBeginsAgainAndOfAFinishedOneChangesNothing) {

@@ -6,6 +6,7 @@
 #include "octet/base/text.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/registry.hpp"
+#include "octet/models/rope_keys.hpp"
 
 namespace octet::train {
 namespace {
@@ -34,33 +35,53 @@ void set(double& value, double wanted) {
   if (wanted > 0) value = wanted;
 }
 
-bool names_rotation(const ModelConfig& c) {
-  return c.rope_theta > 0 || c.rope_scaling != "default" || c.rope_factor > 0 || c.rope_low_frequency > 0 || c.rope_high_frequency > 0 ||
-         c.rope_original_context > 0;
+bool names_stretching(const ModelConfig& c) {
+  return c.rope_factor > 0 || c.rope_low_frequency > 0 || c.rope_high_frequency > 0 || c.rope_original_context > 0 || c.rope_mscale > 0 ||
+         c.rope_mscale_all_dim > 0;
+}
+
+/// The stretching that the key names, with the usual numbers of its kind unless the model has that kind.
+void set_kind(const ModelConfig& c, models::ModelShape& s) {
+  using Kind = ops::RopeScaling::Kind;
+  if (c.rope_scaling == "default") return;
+  if (c.rope_scaling == "none") return s.rope_scaling.reset();
+  const Kind kind = models::rope_kind(c.rope_scaling);
+  if (s.rope_scaling && s.rope_scaling->kind == kind) return;
+  s.rope_scaling = ops::RopeScaling{.kind = kind};
+  if (kind == Kind::yarn) s.rope_scaling->high_freq_factor = 32;
 }
 
 void set_rotation(const ModelConfig& c, models::ModelShape& s) {
-  if (!names_rotation(c)) return;
+  if (c.rope_theta == 0 && c.rope_scaling == "default" && !names_stretching(c)) return;
   if (!models::model_family(s.family).rotary)
     throw ConfigError(format("model.rope_*: models of the family {} have no rotary positions; leave these keys out", s.family));
   set(s.rope_theta, c.rope_theta);
-  if (c.rope_scaling == "none") s.rope_scaling.reset();
-  if (c.rope_scaling == "llama3" && !s.rope_scaling) s.rope_scaling.emplace();
+  set_kind(c, s);
   if (!s.rope_scaling) {
-    if (c.rope_scaling == "default" &&
-        (c.rope_factor > 0 || c.rope_low_frequency > 0 || c.rope_high_frequency > 0 || c.rope_original_context > 0))
+    if (c.rope_scaling == "default" && names_stretching(c))
       throw ConfigError(
           "model.rope_factor and its relatives stretch rotations that this model does not stretch; set model.rope_scaling = \"llama3\" "
-          "too");
+          "too, or \"linear\" or \"yarn\"");
     return;
   }
-  double original = 0;
-  set(original, double(c.rope_original_context));
-  set(s.rope_scaling->factor, c.rope_factor), set(s.rope_scaling->original_max_position, original);
-  set(s.rope_scaling->low_freq_factor, c.rope_low_frequency), set(s.rope_scaling->high_freq_factor, c.rope_high_frequency);
-  if (s.rope_scaling->high_freq_factor <= s.rope_scaling->low_freq_factor)
-    throw ConfigError(format("model.rope_high_frequency = {} must be above model.rope_low_frequency = {}", s.rope_scaling->high_freq_factor,
-                             s.rope_scaling->low_freq_factor));
+  ops::RopeScaling& r = *s.rope_scaling;
+  set(r.factor, c.rope_factor), set(r.original_max_position, double(c.rope_original_context));
+  set(r.low_freq_factor, c.rope_low_frequency), set(r.high_freq_factor, c.rope_high_frequency);
+  set(r.mscale, c.rope_mscale), set(r.mscale_all_dim, c.rope_mscale_all_dim);
+  if (r.high_freq_factor <= r.low_freq_factor)
+    throw ConfigError(
+        format("model.rope_high_frequency = {} must be above model.rope_low_frequency = {}", r.high_freq_factor, r.low_freq_factor));
+}
+
+void set_latent(const ModelConfig& c, models::ModelShape& s) {
+  if (c.latent_rank == 0 && c.query_rank < 0 && c.rotary_width == 0 && c.value_width == 0) return;
+  if (!models::model_family(s.family).latent)
+    throw ConfigError(
+        format("model.latent_rank and its relatives: models of the family {} have no latents; leave them out, or choose deepseek_v2 or "
+               "deepseek_v3",
+               s.family));
+  set(s.latent.rank, c.latent_rank), set(s.latent.turned, c.rotary_width), set(s.latent.value_width, c.value_width);
+  if (c.query_rank >= 0) s.latent.query_rank = c.query_rank;
 }
 
 /// The keys of the function that a model computes.
@@ -121,26 +142,20 @@ models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& bas
   set(s.layers, c.layers), set(s.width, c.width), set(s.heads, c.heads), set(s.kv_heads, c.kv_heads), set(s.hidden, c.hidden);
   set(s.vocabulary, c.vocabulary), set(s.max_sequence, c.context), set(s.norm_eps, c.norm_eps);
   const bool folder_decides = !c.init.empty() && c.size.empty();
-  if (c.head_width == 0 && !folder_decides && (s.width != base.width || s.heads != base.heads)) {
+  if (c.head_width == 0 && !folder_decides && !s.latent && (s.width != base.width || s.heads != base.heads)) {
     if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
     s.head_dim = s.width / s.heads;
   }
   set(s.head_dim, c.head_width);
-  if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
+  if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = s.latent ? s.heads : std::min(s.kv_heads, s.heads);
   if (c.tied != "default") s.tied = c.tied == "yes";
-  set_rotation(c, s);
+  set_rotation(c, s), set_latent(c, s);
   require_experts(c, s);
   set_experts(c, s.experts), set_balance(c, s.experts.balance);
   if (s.experts && s.experts.layers_before(s.layers) == 0)
     throw ConfigError(format("model.layers = {}: none of the blocks has experts, by model.dense_layers = {} and model.expert_step = {}",
                              s.layers, s.experts.first_dense, s.experts.step));
   return s;
-}
-
-std::string scaling_text(const models::ModelShape& s) {
-  if (!s.rope_scaling) return "none";
-  const ops::RopeScaling& r = *s.rope_scaling;
-  return format("llama3 ({}, {}, {}, {})", r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position);
 }
 
 /// Every property in which the wanted model differs from the folder's: "model.width = 128 (it has 64)".
@@ -158,7 +173,12 @@ std::string contradictions(const ModelConfig& c, const models::ModelShape& wante
   compare("vocabulary", c.vocabulary > 0, wanted.vocabulary, there.vocabulary);
   compare("norm_eps", c.norm_eps > 0, wanted.norm_eps, there.norm_eps);
   compare("rope_theta", c.rope_theta > 0, wanted.rope_theta, there.rope_theta);
-  compare("rope_scaling", c.rope_scaling != "default", scaling_text(wanted), scaling_text(there));
+  compare("rope_scaling", c.rope_scaling != "default", models::rope_text(wanted), models::rope_text(there));
+  const models::LatentShape &latent = wanted.latent, &its_latent = there.latent;
+  compare("latent_rank", c.latent_rank > 0, latent.rank, its_latent.rank);
+  compare("query_rank", c.query_rank >= 0, latent.query_rank, its_latent.query_rank);
+  compare("rotary_width", c.rotary_width > 0, latent.turned, its_latent.turned);
+  compare("value_width", c.value_width > 0, latent.value_width, its_latent.value_width);
   const models::ExpertsShape &mine = wanted.experts, &its = there.experts;
   compare("experts", c.experts > 0, mine.number, its.number);
   compare("experts_per_token", c.experts_per_token > 0, mine.chosen, its.chosen);
@@ -203,7 +223,9 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("size", size,
           "a named size: llama-tiny, smollm2-135m, gpt2-124m, qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, ...; empty: the model of model.init, "
           "or the smallest size of model.family");
-  v.field("family", family, "llama, qwen2, qwen3, qwen3_moe, olmoe, mixtral, deepseek_moe or gpt2; empty: the size's own, or llama");
+  v.field(
+      "family", family,
+      "llama, qwen2, qwen3, qwen3_moe, olmoe, mixtral, deepseek_moe, deepseek_v2, deepseek_v3 or gpt2; empty: the size's own, or llama");
   v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
   v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
   v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
@@ -215,15 +237,18 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("context", context, "longest sequence in tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 28});
   v.field("norm_eps", norm_eps, "added to the mean square (or variance) in norms; 0: as the size has", eps);
   v.field("rope_theta", rope_theta, "base of the rotary positions; 0: as the size has", theta);
-  v.choice("rope_scaling", rope_scaling, "stretching of slow rotations, as Llama 3.1 does it; default: as the size has",
-           {"default", "none", "llama3"});
+  v.choice("rope_scaling", rope_scaling, "stretching of rotations for longer contexts; default: as the size has",
+           {"default", "none", "linear", "llama3", "yarn"});
   v.field("rope_factor", rope_factor, "by how much the slowest rotations are stretched; 0: as the size has, or 8", factor);
   v.field("rope_low_frequency", rope_low_frequency,
           "turns within rope_original_context below which a rotation is stretched by the whole factor; 0: as the size has, or 1", factor);
   v.field("rope_high_frequency", rope_high_frequency,
-          "turns within rope_original_context above which a rotation is not stretched; 0: as the size has, or 4", factor);
+          "turns within rope_original_context above which a rotation is not stretched; 0: as the size has, or 4, with yarn 32", factor);
   v.field("rope_original_context", rope_original_context, "context before the stretching; 0: as the size has, or 8192",
           {.at_least = 0, .at_most = 1 << 28});
+  v.field("rope_mscale", rope_mscale, "of yarn's factor of rotated queries and keys; 0: as the size has, or 1", factor);
+  v.field("rope_mscale_all_dim", rope_mscale_all_dim,
+          "divides that factor, and with latents multiplies scores by its square; 0: as the size has, or none", factor);
   v.choice("tied", tied, "whether head and embedding share one matrix; default: as the size has", {"default", "yes", "no"});
   v.field("experts", experts, "routed experts of a layer; 0: as the size has", {.at_least = 0, .at_most = 4096});
   v.field("experts_per_token", experts_per_token, "of them, chosen by each token; 0: as the size has", {.at_least = 0, .at_most = 4096});
@@ -251,6 +276,12 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("swiglu_limit", swiglu_limit,
           "in experts, the gate is at most this and the linear part is between this and its negative; 0: no limit; -1: as the size has",
           coefficient);
+  v.field("latent_rank", latent_rank, "columns of the latent of keys and values; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
+  v.field("query_rank", query_rank, "columns of the latent of queries; 0: they have none; -1: as the size has",
+          {.at_least = -1, .at_most = 1 << 20});
+  v.field("rotary_width", rotary_width, "with latents, columns of head_width that are rotated; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.field("value_width", value_width, "with latents, columns of a value head; 0: as the size has", {.at_least = 0, .at_most = 4096});
   v.field("recompute", recompute,
           "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
   v.field("recompute_layers", recompute_layers,
@@ -260,6 +291,8 @@ void ModelConfig::fields(config::FieldVisitor& v) {
           may_change);
   for (const char* key : {"rope_factor", "rope_low_frequency", "rope_high_frequency", "rope_original_context"})
     v.idle(key, rope_scaling == "none", "model.rope_scaling = \"none\" stretches nothing");
+  for (const char* key : {"rope_mscale", "rope_mscale_all_dim"})
+    v.idle(key, rope_scaling != "default" && rope_scaling != "yarn", "model.rope_scaling is not \"yarn\"");
 }
 
 models::ModelShape ModelConfig::shape() const { return init.empty() ? with_keys(*this, base_of(*this).shape) : shape_of_folder(*this); }

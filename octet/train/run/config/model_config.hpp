@@ -16,8 +16,8 @@ struct ModelConfig {
   // 0: as the size has.
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_width = 0, hidden = 0, vocabulary = 0, context = 0;
   double norm_eps = 0, rope_theta = 0;
-  std::string rope_scaling = "default";  // default | none | llama3
-  double rope_factor = 0, rope_low_frequency = 0, rope_high_frequency = 0;
+  std::string rope_scaling = "default";  // default | none | linear | llama3 | yarn
+  double rope_factor = 0, rope_low_frequency = 0, rope_high_frequency = 0, rope_mscale = 0, rope_mscale_all_dim = 0;
   std::int64_t rope_original_context = 0;
   std::string tied = "default";  // default | yes | no
   // models::ExpertsShape; -1 where 0 means something.
@@ -28,6 +28,8 @@ struct ModelConfig {
   std::int64_t router_groups = 0, router_kept_groups = 0;
   std::string router_balance = "default";  // default | model | layer | sequence
   double router_loss = -1, router_z_loss = -1, router_bias_rate = -1, swiglu_limit = -1;
+  // models::LatentShape; -1 where 0 means something.
+  std::int64_t latent_rank = 0, query_rank = -1, rotary_width = 0, value_width = 0;
   std::vector<std::string> recompute;  // nn::Recompute::named
   std::int64_t recompute_layers = 0;   // ModelOptions::recompute_layers
   std::string init;                    // folder of a model to start from instead of random weights

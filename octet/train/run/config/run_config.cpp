@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/machine/machine.hpp"
+#include "octet/models/peft_folder.hpp"
 
 namespace octet::train {
 
@@ -61,6 +62,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256}, may_change);
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");
+  v.section("lora", lora, "adapters that train over the model's frozen weights");
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "the optimizer");
@@ -109,6 +111,17 @@ std::int64_t RunConfig::steps() const {
   throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
 }
 
+namespace {
+
+// At most: a prompt has no more tokens than bytes, and a tokenizer puts a few before it.
+std::int64_t sampled_tokens(const RunConfig& c) {
+  constexpr std::int64_t begin = 8;
+  const std::int64_t prompt = std::int64_t(c.train.sample_prompt.size()) + begin;
+  return c.train.sample_every > 0 ? std::min(c.data.sequence_length, prompt + c.train.sample_tokens) : 0;
+}
+
+}  // namespace
+
 EngineConfig engine_config(const RunConfig& c) {
   const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
@@ -120,12 +133,14 @@ EngineConfig engine_config(const RunConfig& c) {
           .optimizer = c.optim,
           .loss_scale = c.loss_scale,
           .sequence = c.data.sequence_length,
+          .sampled = sampled_tokens(c),
           .micro_batches = c.train.accumulate,
           .average = c.train.average > 0,
           .document_mask = c.data.document_mask,
           .comm = c.comm,
           .ranks = c.ranks,
-          .planned_ranks = int(c.ranks.of_part())};
+          .planned_ranks = int(c.ranks.of_part()),
+          .adapters = models::completed(c.lora, shape)};
 }
 
 }  // namespace octet::train

@@ -59,6 +59,7 @@ struct RunConfig {
   std::int64_t threads = 0;     // of the CPU; 0: one for each processor
   ModelConfig model;
   scaling::PrecisionConfig recipe;
+  models::AdapterConfig lora;
   data::DataConfig data;
   LoopConfig train;
   optim::OptimizerConfig optim;

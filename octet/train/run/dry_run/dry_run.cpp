@@ -5,6 +5,7 @@
 #include "octet/train/run/dry_run/sent_activations.hpp"
 #include "octet/train/run/dry_run/sent_borders.hpp"
 #include "octet/train/run/dry_run/sent_weights.hpp"
+#include "octet/train/step/decoder.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
 
@@ -61,7 +62,8 @@ std::string_view rounding_of(Storage s) {
 }
 
 // How each variable of matrices is stored, and whether the level or its own key says so. Vectors, such as norms' weights, are always f32.
-void add_storage(const optim::OptimizerConfig& c, std::vector<scaling::PlanRow>& plan) {
+void add_storage(const EngineConfig& config, std::vector<scaling::PlanRow>& plan) {
+  const optim::OptimizerConfig& c = *config.optimizer;
   const optim::StateStorage is = c.storage(), of_level = optim::storage_of(c.level);
   const optim::OptimizerEntry& entry = optim::optimizer_named(c.name);
   for (const optim::StateKey& k : optim::state_keys()) {
@@ -77,8 +79,16 @@ void add_storage(const optim::OptimizerConfig& c, std::vector<scaling::PlanRow>&
                            of_tables ? format("; {} has none, so those of embedding and head alone", entry.name) : "")});
   }
   const std::int64_t bytes = optim::bytes_per_parameter(is) - (entry.second_moments ? 0 : std::int64_t(size_of(code_type(is.v))));
-  plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", bytes),
+  plan.push_back({config.adapters ? "matrices of adapters" : "matrices of blocks", 0, 0, format("{} bytes per parameter", bytes),
                   "weights, gradients and moments, without scales and 8-bit operands"});
+}
+
+void add_adapters(const Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& plan) {
+  plan.push_back({"adapters", 0, 0, format("rank {}", c.adapters.rank),
+                  format("{} parameters train; times alpha / rank = {}", grouped(engine.parameters.count()), c.adapters.factor())});
+  plan.push_back({"weights of the model", 0, 0, "frozen",
+                  format("lora.rank = {}: {} parameters have no gradients and moments; those that only GEMMs read are operands",
+                         c.adapters.rank, grouped(engine.frozen.count() - c.shape.padding()))});
 }
 
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
@@ -130,7 +140,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
-  engine.parameters.initialize(engine.stream, 0);
+  engine.initialize(0);
   StepRunner runner(engine);
   if (engine.optimizer) {
     const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
@@ -140,10 +150,12 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
+  if (config.sampled > 0) Decoder::reserve(engine, {.longest = config.sampled});
   out.memory = engine.stream.arena().peak();
-  out.parameters = engine.stage_parameters.count() - config.shape.padding();
+  out.parameters = engine.stage_parameters.count() + engine.frozen.count() - config.shape.padding();
   out.plan = engine.precision.rows();
-  if (config.optimizer) add_storage(*config.optimizer, out.plan);
+  if (config.optimizer) add_storage(config, out.plan);
+  if (config.adapters) add_adapters(engine, config, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
   for (scaling::PlanRow& row : plan_of_sent_activations(engine, config)) out.plan.push_back(std::move(row));
   if (config.optimizer) add_division(engine, config, out.plan);

@@ -10,6 +10,8 @@
 namespace octet::train {
 namespace {
 
+constexpr std::string_view frozen_once = "frozen weights are encoded once, and only their codes are in memory (lora.rank)";
+
 bool divides(const Engine& e) { return e.parameters.share().divides(nn::Divided::masters); }
 
 // Copies that are 8-bit codes are neighbours, and those that are values.
@@ -58,6 +60,10 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEng
   const EnginePlace& place = engine.place();
   const Engine& now = engine.engine();
   LayerChange out;
+  if (!now.frozen.list().empty()) {
+    out.obstacle = frozen_once;
+    return out;
+  }
   try {
     if (divides(now)) {
       comm::PlannedCommunicator ranks = communicator_of(other, place.planned);
@@ -77,6 +83,7 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEng
 }
 
 std::string never_possible(const RunConfig& run, RunEngine& engine) {
+  if (!engine.engine().frozen.list().empty()) return std::string(frozen_once);
   const EnginePlace& place = engine.place();
   const Engine& now = engine.engine();
   if (!divides(now)) return "";
@@ -92,6 +99,14 @@ std::string plan_changes(std::span<const std::string> layers, const std::vector<
   for (const std::string& layer : layers)
     out += format("{}{}: {} -> {}", out.empty() ? "" : "; ", layer, precision_of(layer, before), precision_of(layer, after));
   return out;
+}
+
+void require_adapters(const RunConfig& c) {
+  if (!c.lora && c.lora.init.empty()) return;
+  if (c.model.init.empty())
+    throw ConfigError("lora.rank needs model.init: adapters train over the weights of a model's folder; name one, or set lora.rank = 0");
+  if (scaling::has_final_part(c.recipe))
+    throw ConfigError(format("recipe.final = \"{}\": {}; set recipe.final = \"none\"", c.recipe.final_recipe, frozen_once));
 }
 
 void require_recovery(const RunConfig& c) {

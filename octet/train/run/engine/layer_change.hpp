@@ -33,6 +33,9 @@ std::string never_possible(const RunConfig&, RunEngine&);
 std::string plan_changes(std::span<const std::string> layers, const std::vector<scaling::PlanRow>& before,
                          const std::vector<scaling::PlanRow>& after);
 
+/// Throws ConfigError for adapters without a model to start from, or with a final precision.
+void require_adapters(const RunConfig&);
+
 /// Throws ConfigError if recovery cannot act as configured: without alerts, or with a recipe that does not exist or does not fit.
 void require_recovery(const RunConfig&);
 

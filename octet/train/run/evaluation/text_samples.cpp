@@ -32,10 +32,12 @@ void TextSamples::take_if_due(Engine& engine, RunRanks& ranks, Recorder& recorde
   const Generation g{.sampling = {.temperature = config_.sample_temperature, .seed = seed_},
                      .first_draw = std::uint64_t(at.step) * draws_per_step,
                      .tokens = config_.sample_tokens,
-                     .longest = longest_,
                      .ends = ends_,
                      .stopped = ranks.stopped_in_step()};
-  const GenerationEnd end = generate(engine, ids, g, [&](std::int32_t id) { e.text += text.next(id), ++e.tokens; });
+  const GenerationEnd end = generate(engine, ids, longest_, g, [&](std::size_t, std::int32_t id) {
+    e.text += text.next(id), ++e.tokens;
+    return true;
+  });
   if (end == GenerationEnd::stopped) return;  // a resumed run takes it
   at.last_sample.step = at.step;
   e.text += text.finish(), e.end = name(end);

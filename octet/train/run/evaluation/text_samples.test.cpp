@@ -71,17 +71,17 @@ TEST(TextSamples, OfWeightsThatAreNotFiniteSaySo) {
   e.parameters.initialize(e.stream, 7);
   std::vector<std::int32_t> ids = {1, 2};
   int taken = 0;
-  const Generation g{.sampling = {.temperature = 0}, .tokens = 3, .longest = 2};
-  EXPECT_EQ(generate(e, ids, g, [&](std::int32_t) { ++taken; }), GenerationEnd::length);
+  const Generation g{.sampling = {.temperature = 0}, .tokens = 3};
+  const auto take = [&](std::size_t, std::int32_t) { return ++taken > 0; };
+  EXPECT_EQ(generate(e, ids, 2, g, take), GenerationEnd::length);
   EXPECT_EQ(ids.size(), 5u);
   const std::vector<std::int64_t> ends = {ids[2]};
   std::vector<std::int32_t> again = {1, 2};
-  EXPECT_EQ(generate(e, again, {.sampling = {.temperature = 0}, .tokens = 3, .longest = 2, .ends = ends}, [&](std::int32_t) { ++taken; }),
-            GenerationEnd::end_of_text);
+  EXPECT_EQ(generate(e, again, 2, {.sampling = {.temperature = 0}, .tokens = 3, .ends = ends}, take), GenerationEnd::end_of_text);
   EXPECT_EQ(again.size(), 2u);
   std::vector<float> nothing(std::size_t(e.parameters.list()[0]->value.values().count()), NAN);
   e.parameters.set_values(e.stream, 0, nothing.data());
-  EXPECT_EQ(generate(e, ids, g, [&](std::int32_t) { ++taken; }), GenerationEnd::not_finite);
+  EXPECT_EQ(generate(e, ids, 2, g, take), GenerationEnd::not_finite);
   EXPECT_EQ(taken, 3);
 }
 

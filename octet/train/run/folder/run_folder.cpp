@@ -15,6 +15,7 @@
 #include "octet/base/wrapped.hpp"
 #include "octet/io/new_folder.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/models/kept_tensors.hpp"
 #include "octet/train/run/dry_run/planned_work.hpp"
 
 namespace octet::train {
@@ -56,7 +57,7 @@ std::string model_folder(const std::string& run_folder) { return run_folder + "/
 
 models::Companions companions_of(const RunConfig& config, const std::string& run_folder, const std::string& tokenizer) {
   const bool resumed = !run_folder.empty() && exists(model_folder(run_folder)), own = !resumed && config.model.init.empty();
-  const std::string folder = resumed ? model_folder(run_folder) : own ? config.data.path : config.model.init;
+  const std::string folder = resumed ? model_folder(run_folder) : own ? data::folder_of_data(config.data.path) : config.model.init;
   models::Companions out = models::read_companions(folder);
   if (own) out.config.clear();
   // A model's folder may have none: then its tokenizer is unknown.
@@ -65,12 +66,18 @@ models::Companions companions_of(const RunConfig& config, const std::string& run
   return out;
 }
 
-void store_companions(const std::string& run_folder, const models::Companions& companions) {
+void store_companions(const std::string& run_folder, const ModelConfig& model, const models::Companions& companions) {
   const std::string folder = model_folder(run_folder);
   if (companions.empty() || exists(folder)) return;
   io::NewFolder made(folder);
   models::write_companions(made.working(), companions);
+  if (!model.init.empty()) models::store_kept_tensors(made.working(), model.shape(), companions);
   made.commit();
+}
+
+models::Companions stored_companions(models::Companions companions, const std::string& run_folder) {
+  if (!companions.weights.empty()) companions.weights = models::read_companions(model_folder(run_folder)).weights;
+  return companions;
 }
 
 RunConfig stored_model(RunConfig config, const std::string& run_folder) {

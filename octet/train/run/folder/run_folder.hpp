@@ -21,8 +21,11 @@ std::string model_folder(const std::string& run_folder);
 /// the token folder has. `tokenizer`: the identity of the dataset's, which a tokenizer.json among them must have, since final weights go
 /// out with it. Throws DataError when it is another one, or when the token folder lacks it.
 models::Companions companions_of(const RunConfig&, const std::string& run_folder, const std::string& tokenizer);
-/// Writes them into the run's model_folder(), unless they are there already or there are none. Throws IoError.
-void store_companions(const std::string& run_folder, const models::Companions&);
+/// Writes them into the run's model_folder(), with the tensors of model.init that Octet does not compute with, unless they are there
+/// already or there are none. Throws IoError.
+void store_companions(const std::string& run_folder, const ModelConfig&, const models::Companions&);
+/// The same ones, whose tensors are those that the run's folder has.
+models::Companions stored_companions(models::Companions, const std::string& run_folder);
 /// `config` as a run in that folder needs it: its model is described by model_folder(), where that has a config.json.
 RunConfig stored_model(RunConfig config, const std::string& run_folder);
 

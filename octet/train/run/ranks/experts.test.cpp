@@ -254,7 +254,8 @@ TEST(ExpertRanks, EvaluateAndContinueTextAsOneRank) {
     std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
     on(config_of("fp32"), mesh, [&](Engine& e, int rank) {
       begin_steps(e);
-      generate(e, ids[std::size_t(rank)], {.sampling = {.temperature = 0}, .tokens = 6, .longest = 32}, [](std::int32_t) {});
+      generate(e, ids[std::size_t(rank)], 32, {.sampling = {.temperature = 0}, .tokens = 6},
+               [](std::size_t, std::int32_t) { return true; });
       const double loss = evaluate_batch(e, random_batch(rank == 0 ? 3 : 1, 32, 61, 7)).loss;  // unequal batches, as the last ones
       if (rank == 0) losses.push_back(loss);
     });

@@ -123,7 +123,8 @@ TEST(PipelineState, ContinuesTextAsOneRank) {
     std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
     on(config, mesh, [&](Engine& e, int rank) {
       begin_steps(e);
-      generate(e, ids[std::size_t(rank)], {.sampling = {.temperature = 0}, .tokens = 6, .longest = 32}, [](std::int32_t) {});
+      generate(e, ids[std::size_t(rank)], 32, {.sampling = {.temperature = 0}, .tokens = 6},
+               [](std::size_t, std::int32_t) { return true; });
     });
     continued.insert(continued.end(), ids.begin(), ids.end());
   }

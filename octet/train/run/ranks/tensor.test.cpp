@@ -232,7 +232,8 @@ TEST(Tensor, ContinuesTextAsOneRank) {
       Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &ranks);
       StepRunner runner = begin_steps(e);
       for (int s = 0; s < 3; ++s) runner.run(batches_of(s, e.ranks().rank(), mesh.data), {.learning_rate = 1e-2});
-      generate(e, ids[std::size_t(ranks.rank())], {.sampling = {.temperature = 0}, .tokens = 6, .longest = 32}, [](std::int32_t) {});
+      generate(e, ids[std::size_t(ranks.rank())], 32, {.sampling = {.temperature = 0}, .tokens = 6},
+               [](std::size_t, std::int32_t) { return true; });
     });
     for (const auto& of_rank : ids) continued.push_back(of_rank);
   }

@@ -1,0 +1,158 @@
+#include "octet/data/foreign_tokens.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
+#include "octet/base/text.hpp"
+#include "octet/data/token_format.hpp"
+
+namespace octet::data {
+namespace {
+
+constexpr std::uint32_t gpt2_vocabulary = 50257, gpt2_separator = 50256, llama3_vocabulary = 128256, llama3_separator = 128000;
+
+// A number at a byte, which need not be aligned.
+template <class T>
+T number_at(std::string_view bytes, std::uint64_t at) {
+  T out;
+  std::memcpy(&out, bytes.data() + at, sizeof(T));
+  return out;
+}
+
+[[noreturn]] void refuse(const MappedFile& file, std::uint64_t byte, const std::string& why) {
+  throw DataError(
+      format("{}: byte {}: {}; copy the file again, or tokenize the text by `octet tokenize`", printable(file.path()), byte, why));
+}
+
+// Where each id is, and the largest one.
+template <class T, class See>
+std::uint32_t see_tokens(std::string_view bytes, const ForeignTokens& t, const See& see) {
+  std::uint32_t most = 0;
+  for (std::uint64_t i = 0; i < t.count; ++i) {
+    const auto id = std::uint32_t(number_at<T>(bytes, t.first_byte + i * sizeof(T)));
+    most = std::max(most, id);
+    see(i, id);
+  }
+  return most;
+}
+template <class See>
+std::uint32_t see_tokens(std::string_view bytes, const ForeignTokens& t, const See& see) {
+  return t.bytes_per_token == 2 ? see_tokens<std::uint16_t>(bytes, t, see) : see_tokens<std::uint32_t>(bytes, t, see);
+}
+
+// Documents by their separator: they begin with it, or behind it.
+std::uint32_t find_documents(std::string_view bytes, ForeignTokens& t, std::uint32_t separator, bool begins) {
+  return see_tokens(bytes, t, [&](std::uint64_t i, std::uint32_t id) {
+    if (id != separator) return;
+    if (begins) t.documents.push_back(i);
+    else if (i + 1 < t.count) t.documents.push_back(i + 1);
+  });
+}
+
+std::optional<ForeignTokens> llm_c(const MappedFile& file) {
+  constexpr std::uint64_t header = 256 * 4;
+  constexpr std::int32_t gpt2_magic = 20240520, llama3_magic = 20240801;
+  const std::string_view bytes = file.bytes();
+  if (bytes.size() < header) return {};
+  const auto magic = number_at<std::int32_t>(bytes, 0), version = number_at<std::int32_t>(bytes, 4);
+  if (magic != gpt2_magic && magic != llama3_magic) return {};
+  const bool gpt2 = magic == gpt2_magic;
+  if (version != (gpt2 ? 1 : 7)) refuse(file, 4, format("a file of llm.c must have the version {}, got {}", gpt2 ? 1 : 7, version));
+  ForeignTokens t{.first_byte = header,
+                  .count = std::uint64_t(std::max(number_at<std::int32_t>(bytes, 8), 0)),
+                  .bytes_per_token = gpt2 ? 2u : 4u,
+                  .vocab_size = gpt2 ? gpt2_vocabulary : llama3_vocabulary};
+  if (header + t.count * t.bytes_per_token != bytes.size())
+    refuse(file, 8,
+           format("its header says {} tokens, so the file must have {} bytes, got {}", t.count, header + t.count * t.bytes_per_token,
+                  bytes.size()));
+  find_documents(bytes, t, gpt2 ? gpt2_separator : llama3_separator, true);
+  return t;
+}
+
+// Fills the documents of Megatron's index.
+void read_index(const MappedFile& index, ForeignTokens& t) {
+  constexpr std::string_view magic{"MMIDIDX\0\0", 9};
+  constexpr std::uint64_t front = 34;
+  constexpr int of_u16 = 8, of_i32 = 4;
+  const std::string_view bytes = index.bytes();
+  if (bytes.size() < front || !bytes.starts_with(magic) || number_at<std::uint64_t>(bytes, 9) != 1)
+    refuse(index, 0, "an index of Megatron must begin with MMIDIDX and have the version 1");
+  const int type = std::uint8_t(bytes[17]);
+  if (type != of_u16 && type != of_i32) refuse(index, 17, format("tokens must be u16 (8) or i32 (4), got the code {}", type));
+  t.bytes_per_token = type == of_u16 ? 2 : 4;
+  const auto sequences = number_at<std::uint64_t>(bytes, 18), documents = number_at<std::uint64_t>(bytes, 26);
+  if (sequences > bytes.size() || documents > bytes.size() || bytes.size() != front + 12 * sequences + 8 * documents || documents == 0)
+    refuse(index, 18, format("{} sequences and {} documents do not fit a file of {} bytes", sequences, documents, bytes.size()));
+  std::uint64_t at = 0;
+  std::vector<std::uint64_t> begins;
+  for (std::uint64_t i = 0; i < sequences; ++i) {
+    const std::uint64_t place = front + 4 * sequences + 8 * i;
+    if (number_at<std::uint64_t>(bytes, place) != at * t.bytes_per_token)
+      refuse(index, place, format("sequence {} must begin where the one before it ends", i));
+    begins.push_back(at), at += std::uint64_t(std::max(number_at<std::int32_t>(bytes, front + 4 * i), 0));
+  }
+  t.count = at;
+  for (std::uint64_t d = 0; d + 1 < documents; ++d) {
+    const std::uint64_t place = front + 12 * sequences + 8 * d, sequence = number_at<std::uint64_t>(bytes, place);
+    if (sequence > sequences) refuse(index, place, format("document {} must begin at one of {} sequences, got {}", d, sequences, sequence));
+    const std::uint64_t begin = sequence < sequences ? begins[sequence] : at;
+    const bool empty = begin >= at || (!t.documents.empty() && begin <= t.documents.back());
+    if (!empty) t.documents.push_back(begin);
+  }
+}
+
+std::optional<ForeignTokens> megatron(const MappedFile& file) {
+  const std::string index = file.path().substr(0, file.path().size() - 3) + "idx";
+  if (!exists(index)) return {};
+  ForeignTokens t;
+  read_index(MappedFile(index), t);
+  if (t.count * t.bytes_per_token != file.bytes().size())
+    refuse(
+        file, 0,
+        format("{} says {} tokens of {} bytes, the file has {} bytes", printable(index), t.count, t.bytes_per_token, file.bytes().size()));
+  t.vocab_size = see_tokens(file.bytes(), t, [](std::uint64_t, std::uint32_t) {}) + 1;
+  return t;
+}
+
+ForeignTokens nano_gpt(const MappedFile& file) {
+  const std::string_view bytes = file.bytes();
+  for (const std::string_view other : {std::string_view("PK\x03\x04"), std::string_view("\x80\x02", 2), std::string_view("OCTETTOK")})
+    if (bytes.starts_with(other))
+      refuse(file, 0,
+             "it has no tokens of llm.c, Megatron or nanoGPT; data.path names the folder of a dataset, or files of these programs");
+  if (bytes.size() % 2 != 0) refuse(file, bytes.size() - 1, "tokens of nanoGPT have 2 bytes, and the file has an odd number of bytes");
+  ForeignTokens t{.count = bytes.size() / 2};
+  const std::uint32_t most = find_documents(bytes, t, gpt2_separator, false);
+  t.vocab_size = t.documents.empty() && most < gpt2_separator ? most + 1 : std::max(gpt2_vocabulary, most + 1);
+  if (t.documents.empty() || t.documents.front() != 0) t.documents.insert(t.documents.begin(), 0);
+  return t;
+}
+
+}  // namespace
+
+bool names_foreign_tokens(const std::string& path) { return path.ends_with(".bin"); }
+
+ForeignTokens find_foreign_tokens(const MappedFile& file) {
+  std::optional<ForeignTokens> t = llm_c(file);
+  if (!t) t = megatron(file);
+  if (!t) t = nano_gpt(file);
+  if (t->count == 0) refuse(file, 0, "it has no tokens");
+  const std::uint32_t most = see_tokens(file.bytes(), *t, [](std::uint64_t, std::uint32_t) {});
+  if (most >= t->vocab_size || most >= context_mark)
+    refuse(file, t->first_byte, format("ids must be below {}, the largest is {}", t->vocab_size, most));
+  return std::move(*t);
+}
+
+std::string folder_of_data(const std::string& path) {
+  if (!names_foreign_tokens(path) || is_folder(path)) return path;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  while (folder.string().find_first_of("*?[") != std::string::npos) folder = folder.parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+}  // namespace octet::data

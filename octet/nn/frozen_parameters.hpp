@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "octet/nn/visitor.hpp"
+
+namespace octet::nn {
+
+/// The own parameters of a model whose adapters train: values that no step changes, without gradients, masters and moments. Of a model
+/// without adapters there are none.
+///
+/// A weight that only GEMMs read is in memory as their operands alone, which Weight::hold() makes. Of other matrices, such as the
+/// embedding, there are values in the type of activations, f32 where these are not BF16; vectors are f32.
+class FrozenParameters {
+ public:
+  /// Binds those that `model.visit` shows, before nn::Parameters binds the adapters. Values of weights are missing until they are set.
+  template <class Model>
+  FrozenParameters(Stream& stream, Model& model, DType activations) : type_(activations == DType::bf16 ? DType::bf16 : DType::f32) {
+    Collect collect;
+    model.visit(collect);
+    if (collect.adapters) bind(stream, std::move(collect));
+  }
+
+  const std::vector<Parameter*>& list() const { return list_; }
+  std::int64_t count() const;
+  /// All values of a parameter, list()[i], from the host's floats, rounded to nearest. Workspace: the values of one weight.
+  void set_values(Stream&, std::size_t i, const float* host);
+  /// Every parameter from its own Init.
+  void initialize(Stream&, std::uint64_t seed);
+
+ private:
+  struct Collect final : Visitor {
+    std::vector<Parameter*> list;
+    std::vector<Weight*> weights;
+    bool adapters = false;
+    void parameter(Parameter& p) override { list.push_back(&p); }
+    void adapter(Parameter&) override { adapters = true; }
+    void weight(Weight& w) override { weights.push_back(&w); }
+  };
+  void bind(Stream&, Collect);
+  template <class Fill>
+  void fill(Stream&, std::size_t i, const Fill&);
+  DType type_of(const Parameter& p) const { return p.role == ParameterRole::matrix ? type_ : DType::f32; }
+
+  DType type_;
+  std::vector<Parameter*> list_;
+  std::vector<Weight*> held_;  // of each, or null for those with values
+};
+
+}  // namespace octet::nn

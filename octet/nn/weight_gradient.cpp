@@ -1,0 +1,28 @@
+#include "octet/nn/weight_gradient.hpp"
+
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
+
+namespace octet::nn {
+namespace {
+
+// Copies of a model draw independently, so that the errors of their sum average out.
+std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.copy()) * 0x9E3779B97F4A7C15u; }
+
+}  // namespace
+
+void add_codes(Stream& stream, Parameter& p, const Tensor& dw) {
+  if (p.gradient.coded())
+    ops::accumulate(stream, {.x = dw, .sum = p.gradient.stored(), .draws = p.gradient.draws(), .key = key_of_draws(p)});
+}
+
+Tensor sum_target(Stream& stream, Parameter& p) {
+  if (trains(p)) return p.gradient.target(stream, GradientUse::sum).data;
+  return stream.empty(p.shape, DType::f32, Lifetime::scratch, Category::workspace);
+}
+
+void sum_done(Stream& stream, Parameter& p) {
+  if (trains(p)) p.gradient.done(stream);
+}
+
+}  // namespace octet::nn

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "octet/tensor/parameter.hpp"
+
+namespace octet::nn {
+
+// Sums of backward. Those of a parameter that does not train, which has no memory for a gradient, are left out.
+
+inline bool trains(const Parameter& p) { return bool(p.gradient.stored()); }
+
+/// Adds a product to a gradient in 8 bits, where `dw` is scratch; others have it already.
+void add_codes(Stream&, Parameter&, const Tensor& dw);
+
+/// One use of the gradient by a GEMM: multiply(target), which stores or adds. A use of products is completed by its owner.
+template <class Multiply>
+void add_product(Stream& stream, Parameter& p, GradientUse use, const Multiply& multiply) {
+  if (!trains(p)) return;
+  {
+    const Scope scope(stream);
+    const Gradient::Target dw = p.gradient.target(stream, use);
+    multiply(dw);
+    add_codes(stream, p, dw.data);
+  }
+  if (use == GradientUse::product) p.gradient.done(stream);
+}
+
+/// Where an op that only adds puts its sum, f32 of the parameter's shape: scratch where the parameter does not train.
+Tensor sum_target(Stream&, Parameter&);
+/// That use is complete.
+void sum_done(Stream&, Parameter&);
+
+}  // namespace octet::nn

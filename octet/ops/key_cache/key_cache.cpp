@@ -1,0 +1,83 @@
+#include "octet/ops/key_cache/key_cache.hpp"
+
+#include "octet/ops/key_cache/key_cache.kernels.hpp"
+
+namespace octet::ops {
+namespace {
+
+void check_rows(const char* op, const QkvShape& heads, const KeyRows& r, DType of_qkv) {
+  const std::int64_t rows = r.sequences * r.kv_heads * r.capacity;
+  const auto sound = [&](const Tensor& values, const Tensor& descales) {
+    return values.shape == Shape{rows, heads.head_dim} && values.dtype == r.keys.dtype &&
+           (r.coded() ? descales.shape == Shape{rows} && descales.dtype == DType::f32 : !descales);
+  };
+  check(r.kv_heads == heads.kv_heads && sound(r.keys, r.key_descales) && sound(r.values, r.value_descales),
+        "{}: keys and values must be [{}, {}] of {} sequences, {} heads and {} places, got {} and {}", op, rows, heads.head_dim,
+        r.sequences, heads.kv_heads, r.capacity, r.keys.shape, r.values.shape);
+  check(r.keys.dtype == of_qkv || r.keys.dtype == DType::e4m3, "{}: keys must be of qkv's type {} or e4m3, got {}", op, of_qkv,
+        r.keys.dtype);
+}
+
+void check_places(const char* op, const Stream& stream, const TokenPlaces& at, std::int64_t tokens, const KeyRows& r) {
+  for (const Tensor& t : {at.sequence, at.place})
+    check(t.shape == Shape{tokens} && t.dtype == DType::i32, "{}: sequences and places of tokens must be i32 [{}], got {} {}", op, tokens,
+          t.dtype, t.shape);
+  if (stream.device() != Device::cpu) return;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const std::int32_t sequence = at.sequence.as<std::int32_t>()[t], place = at.place.as<std::int32_t>()[t];
+    check(sequence >= -1 && sequence < r.sequences && place >= 0 && place < r.capacity,
+          "{}: token {} is at place {} of sequence {}, and there are {} places in {} sequences", op, t, place, sequence, r.capacity,
+          r.sequences);
+  }
+}
+
+template <class Args>
+void check_all(const char* op, const Stream& stream, const Args& a, const KeyRows& rows) {
+  check_qkv(op, a.heads, a.qkv);
+  check(!a.heads.part && a.heads.is_usual(), "{}: parts of sequences, and values of other widths than keys, have no stored keys", op);
+  check_rows(op, a.heads, rows, a.qkv.dtype);
+  check_places(op, stream, a.at, a.qkv.shape[0], rows);
+}
+
+}  // namespace
+
+KeyRows key_rows(Stream& stream, DType type, std::int64_t sequences, std::int64_t kv_heads, std::int64_t capacity, std::int64_t head_dim,
+                 Region region) {
+  const std::int64_t rows = sequences * kv_heads * capacity;
+  const auto empty = [&](Shape shape, DType of) { return stream.empty(shape, of, region, Category::activations); };
+  KeyRows out{.keys = empty({rows, head_dim}, type),
+              .values = empty({rows, head_dim}, type),
+              .sequences = sequences,
+              .kv_heads = kv_heads,
+              .capacity = capacity};
+  if (is_fp8(type)) out.key_descales = empty({rows}, DType::f32), out.value_descales = empty({rows}, DType::f32);
+  return out;
+}
+
+std::int64_t key_row_bytes(DType type, std::int64_t kv_heads, std::int64_t head_dim) {
+  const std::int64_t row = head_dim * std::int64_t(size_of(type)) + (is_fp8(type) ? std::int64_t(sizeof(float)) : 0);
+  return 2 * kv_heads * row;
+}
+
+void store_keys(Stream& stream, const StoreKeys& a) {
+  check_all("store_keys", stream, a, a.to);
+  const std::int64_t columns = 2 * a.heads.kv_heads * a.heads.head_dim;
+  stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.shape[0]) * double(columns) * double(size_of(a.qkv.dtype))});
+  OCTET_LAUNCH(stream, store_keys, a);
+}
+
+void cached_attention(Stream& stream, const CachedAttention& a) {
+  check_all("cached_attention", stream, a, a.from);
+  const std::int64_t tokens = a.qkv.shape[0];
+  check(a.o.shape == Shape{tokens, a.heads.heads * a.heads.head_dim} && a.o.dtype == a.qkv.dtype,
+        "cached_attention: o must be {} [{}, {}], got {} {}", a.qkv.dtype, tokens, a.heads.heads * a.heads.head_dim, a.o.dtype, a.o.shape);
+  // Two products; how many keys a token reads is known on the device alone.
+  stream.count({.ops = 1, .flops = 4.0 * double(tokens) * double(a.heads.heads) * double(a.heads.head_dim) * double(a.from.capacity)});
+  const Scope scope(stream);
+  Tensor workspace;
+  if (stream.target().device == Device::cpu)
+    workspace = stream.empty({stream.workers(), cpu::CachedAttentionFloats(a).all}, DType::f32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, cached_attention, a, workspace);
+}
+
+}  // namespace octet::ops

@@ -1,0 +1,183 @@
+#include "octet/ops/key_cache/key_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "octet/ops/key_cache/key_cache.kernels.hpp"
+#include "tests/testing/tensors.hpp"
+
+namespace octet::ops {
+namespace {
+
+using testing::dot_bound, testing::unit_f32;
+
+struct Case {
+  QkvShape heads;
+  std::vector<std::vector<std::int32_t>> lengths;  // of each call: tokens that each sequence gets, -1 apart: a row without a sequence
+  std::int64_t capacity;
+};
+// One token, groups, odd and long heads; sequences of different lengths that grow by different numbers of tokens.
+const std::vector<Case> cases = {{{1, 1, 16, 1}, {{1}, {1}, {1}}, 3},
+                                 {{6, 2, 24, 1}, {{5, 0, 33}, {1, 1, 1}, {1, 7, 1}}, 40},
+                                 {{4, 4, 5, 1}, {{17}, {3}}, 20},
+                                 {{2, 1, 160, 1}, {{2, 9}, {1, 1}}, 11}};
+
+struct Kernels {
+  void (*store)(const StoreKeys&);
+  void (*attend)(const CachedAttention&, const Tensor&);
+};
+std::vector<Kernels> kernels() {
+  return testing::kernels(Kernels{cpu::v3::store_keys, cpu::v3::cached_attention}, Kernels{cpu::v4::store_keys, cpu::v4::cached_attention});
+}
+
+// The nearest e4m3 code's value, ties to the even code, from a table of all codes.
+double nearest(double x) {
+  double best = 0;
+  int even = 1;
+  for (int code = 0; code < 0x7F; ++code) {
+    const double value = decode<E4M3>(std::uint8_t(code)), now = std::fabs(std::fabs(x) - value), then = std::fabs(std::fabs(x) - best);
+    if (now < then || (now == then && code % 2 < even)) best = value, even = code % 2;
+  }
+  return std::copysign(best, x);
+}
+std::vector<double> rounded_row(const double* x, std::int64_t d) {
+  double most = 0;
+  for (std::int64_t c = 0; c < d; ++c) most = std::max(most, std::fabs(x[c]));
+  const double scale = most > 0 ? std::exp2(std::floor(std::log2(448 / most))) : 1;
+  std::vector<double> out;
+  for (std::int64_t c = 0; c < d; ++c) out.push_back(nearest(x[c] * scale) / scale);
+  return out;
+}
+
+// Keys and values of each sequence in double, and attention from its definition.
+struct Reference {
+  const Case& c;
+  bool coded;
+  std::vector<std::vector<std::vector<double>>> rows;  // of each sequence, of each place: key and value heads
+
+  void add(std::int32_t sequence, const std::vector<double>& qkv) {
+    const std::int64_t d = c.heads.head_dim, first = c.heads.key_column(0);
+    std::vector<double> row;
+    for (std::int64_t h = 0; h < 2 * c.heads.kv_heads; ++h) {
+      const double* const x = qkv.data() + first + h * d;
+      const std::vector<double> head = coded ? rounded_row(x, d) : std::vector<double>(x, x + d);
+      row.insert(row.end(), head.begin(), head.end());
+    }
+    rows[std::size_t(sequence)].push_back(row);
+  }
+
+  // With a bound on the error of FP32: each score is a sum of d products with a scale before and a factor behind it, and errors of scores
+  // are factors of exponentials.
+  void expect(std::int32_t sequence, std::size_t place, const std::vector<double>& qkv, std::int64_t head, const Tensor& o,
+              std::int64_t at) const {
+    const std::int64_t d = c.heads.head_dim, kv = head / c.heads.group();
+    const auto key = [&](std::size_t j, std::int64_t i) { return rows[std::size_t(sequence)][j][std::size_t(kv * d + i)]; };
+    const auto value = [&](std::size_t j, std::int64_t i) {
+      return rows[std::size_t(sequence)][j][std::size_t((c.heads.kv_heads + kv) * d + i)];
+    };
+    std::vector<double> s(place + 1);
+    double most = -INFINITY, error = 0, sum = 0;
+    for (std::size_t j = 0; j <= place; ++j) {
+      double magnitude = 0;
+      for (std::int64_t i = 0; i < d; ++i) {
+        const double p = qkv[std::size_t(head * d + i)] * key(j, i) / std::sqrt(double(d));
+        s[j] += p, magnitude += std::fabs(p);
+      }
+      error = std::max(error, dot_bound(double(d) + 4, unit_f32, magnitude)), most = std::max(most, s[j]);
+    }
+    for (double& x : s) sum += x = std::exp(x - most);
+    const auto [unit, smallest] = testing::rounding_to(o.dtype);
+    for (std::int64_t i = 0; i < d; ++i) {
+      double wanted = 0, magnitude = 0;
+      for (std::size_t j = 0; j <= place; ++j) wanted += s[j] / sum * value(j, i), magnitude += std::fabs(s[j] / sum * value(j, i));
+      const double relative = 2 * std::expm1(2 * error + 4 * unit_f32) + dot_bound(2 * double(place) + 8, unit_f32, 1);
+      ASSERT_NEAR(value_at(o, at + i), wanted, relative * magnitude + unit * (std::fabs(wanted) + relative * magnitude) + smallest)
+          << "head " << head << " place " << place << " column " << i;
+    }
+  }
+};
+
+void run(const Case& c, DType type, bool coded, const Kernels& kernel) {
+  Stream s(Device::cpu);
+  const std::int64_t sequences = std::int64_t(c.lengths[0].size());
+  const KeyRows rows = key_rows(s, coded ? DType::e4m3 : type, sequences, c.heads.kv_heads, c.capacity, c.heads.head_dim, Lifetime::run);
+  Reference reference{c, coded, std::vector<std::vector<std::vector<double>>>(std::size_t(sequences))};
+  std::uint64_t seed = 1;
+  for (const std::vector<std::int32_t>& lengths : c.lengths) {
+    std::vector<std::int32_t> of, place;
+    for (std::int32_t b = 0; b < std::int32_t(sequences); ++b)
+      for (std::int32_t i = 0; i < lengths[std::size_t(b)]; ++i)
+        of.push_back(b), place.push_back(std::int32_t(reference.rows[std::size_t(b)].size()) + i);
+    of.push_back(-1), place.push_back(0);
+    const std::int64_t T = std::int64_t(of.size());
+    const Tensor qkv = testing::gaussian_tensor(s, {T, c.heads.columns()}, seed++, type),
+                 o = testing::gaussian_tensor(s, {T, c.heads.heads * c.heads.head_dim}, seed++, type),
+                 sequence = s.empty({T}, DType::i32, Lifetime::run), at = s.empty({T}, DType::i32, Lifetime::run);
+    std::copy(of.begin(), of.end(), sequence.as<std::int32_t>()), std::copy(place.begin(), place.end(), at.as<std::int32_t>());
+    for (std::size_t t = 0; t + 1 < of.size(); ++t)
+      reference.add(of[t], testing::values(qkv, std::int64_t(t) * qkv.shape[1], qkv.shape[1]));
+    kernel.store({.qkv = qkv, .heads = c.heads, .to = rows, .at = {sequence, at}});
+    const CachedAttention a{.qkv = qkv, .o = o, .heads = c.heads, .from = rows, .at = {sequence, at}};
+    kernel.attend(a, s.empty({cpu::threads(), cpu::CachedAttentionFloats(a).all}, DType::f32));
+    for (std::size_t t = 0; t + 1 < of.size(); ++t)
+      for (std::int64_t h = 0; h < c.heads.heads; ++h)
+        reference.expect(of[t], std::size_t(place[t]), testing::values(qkv, std::int64_t(t) * qkv.shape[1], qkv.shape[1]), h, o,
+                         (std::int64_t(t) * c.heads.heads + h) * c.heads.head_dim);
+    for (const double x : testing::values(o.rows(T - 1, 1))) ASSERT_EQ(x, 0) << "of no sequence";
+  }
+}
+
+TEST(KeyCache, AttentionOverStoredKeysIsWithinTheBoundOfItsDefinition) {
+  for (const Case& c : cases)
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      for (const bool coded : {false, true})
+        for (const Kernels& kernel : kernels()) run(c, type, coded, kernel);
+}
+
+TEST(KeyCache, CodesAreReadBackAsStoredAndWithinHalfAStepOfTheValues) {
+  const QkvShape heads{2, 1, 40, 1};
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const double size : {1e-4, 1.0, 700.0}) {
+      Stream s(Device::cpu);
+      const Tensor qkv = testing::gaussian_tensor(s, {3, heads.columns()}, 5, type, size), zeros = s.zeros({3}, DType::i32),
+                   places = s.zeros({3}, DType::i32);
+      for (std::int32_t t = 0; t < 3; ++t) places.as<std::int32_t>()[t] = t;
+      const KeyRows rows = key_rows(s, DType::e4m3, 1, 1, 3, heads.head_dim, Lifetime::run);
+      const std::vector<double> before = testing::values(qkv);
+      store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {zeros, places}, .read_back = true});
+      for (std::int64_t t = 0; t < 3; ++t)
+        for (std::int64_t c = 0; c < heads.columns(); ++c) {
+          const double x = before[std::size_t(t * heads.columns() + c)], y = value_at(qkv, t * heads.columns() + c);
+          if (c < heads.key_column(0)) {
+            ASSERT_EQ(x, y);
+            continue;
+          }
+          const bool key = c < heads.value_column(0);
+          const std::int64_t column = c - (key ? heads.key_column(0) : heads.value_column(0));
+          const double descale = (key ? rows.key_descales : rows.value_descales).f32()[t];
+          ASSERT_EQ(y, decode<E4M3>((key ? rows.keys : rows.values).u8()[t * heads.head_dim + column]) * descale);
+          ASSERT_LE(std::fabs(x - y), std::max(0x1p-4 * std::fabs(x), 0x1p-10 * descale)) << x;
+        }
+    }
+}
+
+TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
+  const QkvShape heads{4, 2, 16, 1};
+  testing::expect_dry_run_agrees([&](Stream& s) {
+    const Tensor qkv = testing::gaussian_tensor(s, {2, heads.columns()}, 1, DType::bf16), o = s.empty({2, 64}, DType::bf16),
+                 of = s.zeros({2}, DType::i32), at = s.zeros({2}, DType::i32);
+    if (s.device() == Device::cpu) at.as<std::int32_t>()[1] = 4;
+    const KeyRows rows = key_rows(s, DType::e4m3, 1, 2, 5, 16, Lifetime::run);
+    EXPECT_EQ(key_row_bytes(DType::e4m3, 2, 16) * 5,
+              std::int64_t(rows.keys.bytes() + rows.values.bytes() + rows.key_descales.bytes() + rows.value_descales.bytes()));
+    store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {of, at}});
+    cached_attention(s, {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = {of, at}});
+    if (s.device() == Device::null) return;
+    at.as<std::int32_t>()[1] = 5;
+    EXPECT_THROW(store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {of, at}}), ContractError);
+  });
+}
+
+}  // namespace
+}  // namespace octet::ops

@@ -1,0 +1,227 @@
+#include "octet/train/step/decoder.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "octet/base/text.hpp"
+#include "octet/machine/machine.hpp"
+
+namespace octet::train {
+namespace {
+
+using Text = std::span<const std::int32_t>;
+using Rows = std::vector<float>;
+
+constexpr Region memory{Lifetime::step, 1};  // apart from batches of evaluations
+
+// Rows that are computed together: of equal numbers on ranks that divide each layer, in whole blocks of values if these travel in 8 bits.
+// A GPU multiplies 8-bit codes as they are in 16 rows, and builds its kernels of attention in 8 bits for every length.
+std::int64_t rows_together(Engine& e) {
+  const std::int64_t members = e.partition().members(), on_gpu = e.precision.codes_attention() ? 128 : 16;
+  const std::int64_t shared = members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
+  return e.stream.apart_from_host() ? std::lcm(shared, on_gpu) : shared;
+}
+
+// So many rows for `own` tokens of one sequence. The model has tables for its longest one.
+std::int64_t rows_for(Engine& e, std::int64_t own) {
+  const std::int64_t together = round_up(own, rows_together(e));
+  return e.partition().divides() || together <= e.longest_sequence ? together : own;
+}
+
+Tensor logits_tensor(Engine& e, std::int64_t rows, Region region) {
+  return e.stream.empty({rows, e.model->shape().padded_vocabulary()}, e.precision.activations(), region, Category::activations);
+}
+
+// Without the padding of the vocabulary.
+Rows row_of(Engine& e, const Tensor& logits, std::int64_t row) {
+  Rows out(std::size_t(logits.shape[1]));
+  get_values(e.stream, logits.rows(row, 1), out.data());
+  out.resize(std::size_t(e.model->shape().vocabulary));
+  return out;
+}
+
+// Where the window of a text begins that began at `begin`.
+std::size_t next_begin(Text text, std::size_t begin, std::int64_t longest) {
+  if (begin < text.size() && std::int64_t(text.size() - begin) <= longest) return begin;
+  if (std::int64_t(text.size()) <= longest) return 0;
+  return text.size() - std::size_t(std::max<std::int64_t>(longest / 2, 1));
+}
+
+class StoringDecoder final : public Decoder {
+ public:
+  StoringDecoder(Engine& e, const Config& c)
+      : e_(e),
+        config_(c),
+        scope_(e.stream, memory),
+        keys_({.sequences = c.texts, .capacity = c.longest, .codes = c.codes, .region = memory}),
+        texts_(std::size_t(c.texts)),
+        step_(make_step(round_up(c.texts, rows_together(e)), memory)) {}
+
+  std::vector<Rows> logits(std::span<const Text> texts) override {
+    check(std::int64_t(texts.size()) <= config_.texts, "decoder: {} texts, and it was made for {}", texts.size(), config_.texts);
+    std::vector<Rows> out(texts.size());
+    std::vector<Token> last;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].empty()) continue;
+      const Text added = begin(i, texts[i]);
+      if (texts_[i].ids.empty() || added.size() > 1) out[i] = read(i, added);
+      else last.push_back({added[0], std::int32_t(i), std::int32_t(texts_[i].ids.size())});
+    }
+    if (!last.empty()) step(last, out);
+    return out;
+  }
+
+ private:
+  struct Stored {
+    std::size_t begin = 0;               // where the window begins in its text
+    std::vector<std::int32_t> ids = {};  // of the window, whose keys are stored
+  };
+  struct Token {
+    std::int32_t id, sequence, place;
+  };
+  // Tokens of a forward, and the logits that it makes.
+  struct Step {
+    Tensor tokens;
+    ops::TokenPlaces at;
+    Tensor logits;
+  };
+
+  Step make_step(std::int64_t rows, Region region, std::int64_t last = 0) {
+    const auto ints = [&] { return e_.stream.empty({rows}, DType::i32, region, Category::activations); };
+    Step s{.tokens = ints(), .at = {ints(), ints()}};
+    s.logits = logits_tensor(e_, last > 0 ? last : rows, region);
+    return s;
+  }
+
+  // The tokens of a text's window whose keys are not stored: one at least, since the logits after it are wanted.
+  Text begin(std::size_t i, Text text) {
+    Stored& s = texts_[i];
+    const std::size_t from = next_begin(text, s.begin, config_.longest);
+    if (from != s.begin) s.begin = from, s.ids.clear();
+    const Text window = text.subspan(from);
+    const auto differ = std::ranges::mismatch(window.first(window.size() - 1), s.ids);
+    s.ids.resize(std::size_t(differ.in2 - s.ids.begin()));
+    return window.subspan(s.ids.size());
+  }
+
+  // Other rows belong to no text.
+  void upload_tokens(const Step& to, std::span<const Token> tokens) {
+    const std::size_t n = std::size_t(to.tokens.count());
+    std::vector<std::int32_t> ids(n, 0), sequences(n, -1), places(n, 0);
+    for (std::size_t i = 0; i < tokens.size(); ++i) ids[i] = tokens[i].id, sequences[i] = tokens[i].sequence, places[i] = tokens[i].place;
+    upload(e_.stream, ids.data(), to.tokens);
+    upload(e_.stream, sequences.data(), to.at.sequence), upload(e_.stream, places.data(), to.at.place);
+  }
+
+  void run(const Step& s, std::int64_t sequence, std::int64_t last, bool whole) {
+    keys_.begin(s.at, whole);
+    e_.pipeline.logits({.tokens = s.tokens, .sequence = sequence, .cache = &keys_}, {}, last, s.logits);
+  }
+
+  // Several tokens of one text: the logits after the last one are the first that are made.
+  Rows read(std::size_t i, Text added) {
+    Stored& stored = texts_[i];
+    std::vector<Token> tokens;
+    for (const std::int32_t id : added) tokens.push_back({id, std::int32_t(i), std::int32_t(stored.ids.size() + tokens.size())});
+    const std::int64_t own = std::int64_t(added.size()), n = rows_for(e_, own), last = n - own + 1;
+    const Scope scope(e_.stream);
+    const Step s = make_step(n, Lifetime::scratch, last);
+    upload_tokens(s, tokens);
+    run(s, n, last, stored.ids.empty());
+    stored.ids.insert(stored.ids.end(), added.begin(), added.end());
+    return row_of(e_, s.logits, 0);
+  }
+
+  // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
+  // since it may need the memory.
+  void step(const std::vector<Token>& tokens, std::vector<Rows>& out) {
+    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : round_up(std::int64_t(tokens.size()), rows_together(e_));
+    const Step s{.tokens = step_.tokens.rows(0, n),
+                 .at = {step_.at.sequence.rows(0, n), step_.at.place.rows(0, n)},
+                 .logits = step_.logits.rows(0, n)};
+    upload_tokens(s, tokens);
+    if (e_.optimizer) run(s, 1, 1, false);
+    else recordings_.run(e_.stream, {n}, [&] { run(s, 1, 1, false); });
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+      const std::size_t i = std::size_t(tokens[k].sequence);
+      texts_[i].ids.push_back(tokens[k].id);
+      out[i] = row_of(e_, s.logits, std::int64_t(k));
+    }
+  }
+
+  Engine& e_;
+  Config config_;
+  Scope scope_;
+  nn::StoredKeys keys_;
+  std::vector<Stored> texts_;
+  Step step_;
+  Replay recordings_;
+};
+
+// Stores nothing.
+class RepeatingDecoder final : public Decoder {
+ public:
+  RepeatingDecoder(Engine& e, const Config& c) : e_(e), config_(c) {}
+
+  std::vector<Rows> logits(std::span<const Text> texts) override {
+    std::vector<Rows> out(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (!texts[i].empty()) out[i] = read(texts[i].last(std::min(texts[i].size(), std::size_t(config_.longest))));
+    return out;
+  }
+
+ private:
+  // Later tokens, which no token sees, fill up the rows.
+  Rows read(Text text) {
+    const Scope scope(e_.stream);
+    std::vector<std::int32_t> ids(text.begin(), text.end());
+    const std::int64_t own = std::int64_t(ids.size()), n = rows_for(e_, own), last = n - own + 1;
+    ids.resize(std::size_t(n), 0);
+    const Tensor tokens = e_.stream.empty({n}, DType::i32), logits = logits_tensor(e_, last, Lifetime::scratch);
+    upload(e_.stream, ids.data(), tokens);
+    e_.pipeline.logits({.tokens = tokens, .sequence = n}, {}, last, logits);
+    return row_of(e_, logits, 0);
+  }
+
+  Engine& e_;
+  Config config_;
+};
+
+// The dry run of an engine that trains includes the memory of its samples.
+void require_memory(Engine& e, const Decoder::Config& c) {
+  if (e.optimizer) return;
+  const std::int64_t needed = Decoder::key_bytes(e, c), free = std::int64_t(machine::available_bytes(e.stream.device()));
+  if (needed <= free) return;
+  throw ConfigError(
+      format("the key-value cache of {} texts of up to {} tokens needs {} bytes ({} per token), and {} bytes are free; generate fewer "
+             "tokens, or fewer texts at once{}",
+             c.texts, c.longest, needed, needed / (c.texts * c.longest), free, c.codes ? "" : ", or store it in 8 bits (e4m3)"));
+}
+
+// Attention in 8 bits has scales of whole sequences, and stored rows have no form for latent attention.
+bool stores_keys(Engine& e) { return !e.precision.codes_attention() && !e.model->shape().latent; }
+
+}  // namespace
+
+std::int64_t Decoder::key_bytes(Engine& e, const Config& c) {
+  const models::ModelShape& shape = e.model->shape();
+  const std::int64_t heads = nn::own_key_heads(e.partition(), shape.kv_heads).heads.count,
+                     blocks = ceil_div(shape.layers, std::int64_t(e.axes.pipeline().size()));
+  return c.texts * c.longest * blocks * ops::key_row_bytes(c.codes.value_or(e.precision.activations()), heads, shape.head_dim);
+}
+
+void Decoder::reserve(Engine& e, const Config& c) {
+  if (!stores_keys(e)) return;
+  const Scope scope(e.stream, memory);
+  e.stream.empty({key_bytes(e, c)}, DType::u8, memory, Category::activations);
+}
+
+std::unique_ptr<Decoder> Decoder::make(Engine& e, const Config& c) {
+  check(c.texts >= 1 && c.longest >= 1 && c.longest <= e.longest_sequence, "decoder: {} texts of {} tokens; the engine takes up to {}",
+        c.texts, c.longest, e.longest_sequence);
+  if (!stores_keys(e)) return std::make_unique<RepeatingDecoder>(e, c);
+  require_memory(e, c);
+  return std::make_unique<StoringDecoder>(e, c);
+}
+
+}  // namespace octet::train

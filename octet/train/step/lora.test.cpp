@@ -1,0 +1,241 @@
+#include <gtest/gtest.h>
+
+#include "octet/io/safetensors_writer.hpp"
+#include "octet/models/hugging_face.hpp"
+#include "octet/models/peft_folder.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
+#include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/golden.testing.hpp"
+#include "octet/train/step/meshes.testing.hpp"
+#include "octet/train/step/weights.hpp"
+#include "tests/testing/testing.hpp"
+
+// Adapters against PEFT: tests/golden/lora.txt, which tests/peers/lora.py made. They come in and go out as PEFT folders, so names and
+// layouts are held to PEFT's meaning as well.
+
+namespace octet::train {
+namespace {
+
+using namespace octet::train::testing;
+using octet::testing::Scratch;
+
+struct Lora {
+  Golden base;         // its gradients are names and shapes of the model's tensors
+  std::string config;  // adapter_config.json
+  Golden trained;      // losses, logits, and adapters in the place of gradients
+};
+
+Lora read_lora(const std::string& family) {
+  std::ifstream file(std::string(OCTET_SOURCE_DIR) + "/tests/golden/lora.txt");
+  Lora out{.base = read_golden(family)};
+  std::string now, sample;
+  double loss = 0;
+  for (std::string text; std::getline(file, text);) {
+    std::istringstream line(text);
+    std::string key;
+    line >> key;
+    if (key == "model") line >> now;
+    if (now != family || key == "model" || key == "#") continue;
+    if (key == "peft") std::getline(line, out.config);
+    else if (key == "logits")
+      for (line >> out.trained.largest_logit; line >> sample;) out.trained.logits.push_back(sample_of(sample));
+    else if (key == "losses")
+      while (line >> loss) out.trained.losses.push_back(loss);
+    else out.trained.gradients.push_back(gradient_of(key, line));
+  }
+  return out;
+}
+
+/// lora.py's first values, as a folder beside that of the base.
+void write_adapters(const Scratch& scratch, const Lora& lora) {
+  scratch.write("first/adapter_config.json", lora.config);
+  std::vector<io::TensorSpec> specs;
+  for (const GoldenGradient& g : lora.trained.gradients) specs.push_back({g.name, io::StoredDType::f32, g.shape});
+  io::SafetensorsWriter writer(scratch.at("first/adapter_model.safetensors"), specs);
+  for (const GoldenGradient& g : lora.trained.gradients) {
+    std::vector<float> values = start(g);
+    if (g.name.find("lora_B") != std::string::npos)
+      for (float& v : values) v /= 8;
+    writer.append(g.name, io::from_f32(values, io::StoredDType::f32));
+  }
+  writer.commit();
+}
+
+std::unique_ptr<Engine> engine_of(const Scratch& scratch, const Lora& lora) {
+  write_model(scratch, lora.base), write_adapters(scratch, lora);
+  const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
+  const optim::OptimizerConfig optimizer{
+      .learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_grad_norm = 1.0};
+  const models::AdapterConfig adapters = models::completed({.init = scratch.at("first")}, shape);
+  auto e = std::make_unique<Engine>(
+      EngineConfig{
+          .shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optimizer, .sequence = lora.base.length, .adapters = adapters},
+      Device::cpu, machine::machine_target(Device::cpu));
+  load_weights(*e, scratch.at("model"));
+  load_adapters(*e, adapters, adapters.init);
+  return e;
+}
+
+void expect_logits(Engine& e, const Golden& golden, const data::Batch& batch, double share) {
+  const models::ModelShape& shape = e.model->shape();
+  const Scope scope(e.stream);
+  const std::int64_t tokens = batch.rows * batch.length, padded = shape.padded_vocabulary();
+  const Tensor ids = e.stream.empty({tokens}, DType::i32), logits = e.stream.empty({tokens, padded}, DType::f32);
+  octet::upload(e.stream, batch.inputs.data(), ids);
+  e.model->logits(e.stream, {.tokens = ids, .sequence = batch.length}, {}, batch.length, logits);
+  for (const auto& [i, value] : golden.logits) {
+    const std::int64_t at = std::int64_t(i) / shape.vocabulary * padded + std::int64_t(i) % shape.vocabulary;
+    EXPECT_NEAR(logits.f32()[at], value, share * golden.largest_logit) << i;
+  }
+}
+
+class EveryBase : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Lora, EveryBase, ::testing::Values("llama", "qwen3", "gpt2", "qwen3_moe"));
+
+// Bounds are those of whole models (golden.test.cpp), times the tenfold rate.
+TEST_P(EveryBase, TrainsTwentyStepsAsPeftDoesInDoublePrecision) {
+  const Lora lora = read_lora(GetParam());
+  ASSERT_EQ(lora.trained.losses.size(), 20u);
+  const Scratch scratch;
+  const auto e = engine_of(scratch, lora);
+  StepRunner runner(*e);
+  const std::vector batches{batch_of(lora.base, e->model->shape().vocabulary)};
+  for (std::size_t step = 0; step < lora.trained.losses.size(); ++step) {
+    double loss = 0;
+    runner.run(batches, {.learning_rate = 1e-2}, [&] { loss = double(*e->mean_loss().f32()); });
+    EXPECT_NEAR(loss, lora.trained.losses[step], 1e-5 * std::max(1.0, lora.trained.losses[step])) << "step " << step + 1;
+  }
+  constexpr double share = 1e-5;
+  expect_logits(*e, lora.trained, batches[0], share);
+  const models::AdapterConfig adapters = models::completed({.init = scratch.at("first")}, e->model->shape());
+  save_adapters(*e, adapters, scratch.at("trained"), scratch.at("model"));
+  const io::SafetensorsFile file = io::SafetensorsFile::open(scratch.at("trained/adapter_model.safetensors"));
+  EXPECT_EQ(file.tensors().size(), lora.trained.gradients.size());
+  for (const GoldenGradient& g : lora.trained.gradients) {
+    const auto tensor = file.find(g.name);
+    ASSERT_TRUE(tensor) << g.name;
+    ASSERT_EQ(std::vector(tensor->shape.begin(), tensor->shape.end()), g.shape) << g.name;
+    expect_near(to_f32(*tensor), g, share);
+  }
+  Engine merged({.shape = e->model->shape(), .precision = {.recipe = "fp32"}, .sequence = lora.base.length}, Device::cpu,
+                machine::machine_target(Device::cpu));
+  load_weights(merged, io::TensorFolder::open(scratch.at("model")), models::read_peft_folder(scratch.at("trained"), e->model->shape()));
+  expect_logits(merged, lora.trained, batches[0], share);
+}
+
+EngineConfig small_lora(const std::string& recipe, const nn::Recompute& recompute = {}) {
+  EngineConfig c = small_engine("llama", recipe, recompute);
+  c.adapters = {.rank = 4, .alpha = 6};
+  return c;
+}
+
+// Bytes of weights, gradients and states per parameter of a block's matrices, without those of adapters: FP32 master, gradient and moments,
+// and BF16 or FP32 operands.
+double bytes_per_frozen(const std::string& recipe, scaling::WeightCodes codes) {
+  struct Bytes {
+    double all = 0, frozen = 0, adapters = 0;
+  };
+  const auto planned = [&](std::int64_t layers) {
+    EngineConfig c = small_lora(recipe);
+    c.shape.layers = layers, c.shape.width = 512, c.shape.hidden = 1536, c.shape.head_dim = 128, c.precision.weights = codes;
+    const DryRun dry = dry_run(c, {.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132}, 1, 1);
+    Bytes out;
+    for (const Category k : {Category::weights, Category::weight_operands, Category::gradients, Category::optimizer})
+      out.all += double(dry.memory.by_category[std::size_t(k)]);
+    for (const models::AdaptedWeight& w : models::adapted_weights(c.shape, c.adapters))
+      out.adapters += double(4 * (std::int64_t(w.modules.size()) * w.in + w.rows())), out.frozen += double(w.out * w.in);
+    return out;
+  };
+  const Bytes few = planned(2), many = planned(10);
+  const double per_adapter = recipe == "fp32" ? 16 : 18, norms = 8 * 2 * 512 * 4;
+  return (many.all - few.all - norms - per_adapter * (many.adapters - few.adapters)) / (many.frozen - few.frozen);
+}
+
+TEST(Lora, FrozenMatricesHaveOneByteOrTwoByTheirRecipe) {
+  using enum scaling::WeightCodes;
+  for (const auto& [recipe, codes, bytes] :
+       {std::tuple("fp32", cached, 4.0), std::tuple("bf16", cached, 2.0), std::tuple("current", cached, 2.0),
+        std::tuple("current", on_demand, 1.0), std::tuple("delayed", on_demand, 1.0), std::tuple("block128", cached, 2.0),
+        std::tuple("block128", on_demand, 1.0), std::tuple("rowwise", cached, 2.0), std::tuple("rowwise", on_demand, 2.0)}) {
+    EXPECT_GE(bytes_per_frozen(recipe, codes), bytes) << recipe;
+    EXPECT_LE(bytes_per_frozen(recipe, codes), 1.02 * bytes) << recipe << ", with scales";
+  }
+  EXPECT_LE(bytes_per_frozen("mxfp8", cached), 2 * (1 + 1.0 / 16)) << "a byte per 32 values in both orientations, with padding";
+}
+
+TEST(Lora, RecomputationChangesNoBit) {
+  for (const char* recipe : {"bf16", "current", "rowwise"}) {
+    std::vector<float> wanted;
+    for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp", "attention"}, {"block"}}) {
+      Engine e(small_lora(recipe, nn::Recompute::named(parts)), Device::cpu, machine::machine_target(Device::cpu));
+      train_steps(e, 2, 2);
+      const std::vector<float> values = nn::flat_values(e.stream, e.parameters.values());
+      if (wanted.empty()) wanted = values;
+      EXPECT_EQ(values, wanted) << recipe << ::testing::PrintToString(parts);
+    }
+  }
+}
+
+// Gradients of adapters in FP32, summed over ranks in another order.
+TEST(Lora, RanksTrainTheAdaptersOfOneRankAtEveryStageThatThereIs) {
+  const auto batches_of = [](int step, std::int64_t group, std::int64_t groups) {
+    std::vector<data::Batch> out;
+    for (std::int64_t i = group; i < 4; i += groups) out.push_back(random_batch(1, 32, 61, 10 * std::uint64_t(step) + std::uint64_t(i)));
+    return out;
+  };
+  for (const char* recipe : {"fp32", "current"}) {
+    const EngineConfig config = small_lora(recipe);
+    const auto steps = [&](const Mesh& mesh) {
+      return steps_on_mesh(config, mesh, 3, 1e-2, [&](int step, std::int64_t group) { return batches_of(step, group, mesh.data); });
+    };
+    const MeshSteps one = steps({});
+    for (const Mesh& mesh : {Mesh{.data = 2}, Mesh{.data = 2, .zero = 1}, Mesh{.data = 4, .zero = 2}, Mesh{.context = 2}}) {
+      const MeshSteps many = steps(mesh);
+      const double share = recipe == std::string("fp32") ? 1e-5 : 0.1;  // codes of one rank's rows follow other maxima
+      EXPECT_LT(distance(one.gradients, many.gradients), share) << recipe << " " << mesh.text();
+      for (std::size_t s = 0; s < one.losses.size(); ++s)
+        EXPECT_NEAR(many.losses[s], one.losses[s], 0.1 * share * one.losses[s]) << recipe << " " << mesh.text() << " step " << s;
+    }
+  }
+}
+
+TEST(Lora, LayoutsThatDivideAdaptersAreRefusedByTheirKey) {
+  const auto refusal = [](const Mesh& mesh) {
+    EngineConfig config = small_lora("bf16");
+    config.shape.layers = 4;
+    mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
+    return octet::testing::error_of<ConfigError>([&] { dry_run(config, {}, 1, 1); });
+  };
+  EXPECT_EQ(refusal({.tensor = 2}),
+            "ranks.tensor = 2: lora.rank: adapters of layers that ranks divide are not trained by this version; set ranks.tensor = 1, or "
+            "lora.rank = 0");
+  EXPECT_EQ(refusal({.pipeline = 2}),
+            "ranks.pipeline = 2: lora.rank: adapters of stages are not trained by this version; set ranks.pipeline = 1, or lora.rank = 0");
+  EXPECT_EQ(refusal({.data = 2, .zero = 3}),
+            "ranks.zero = 3: lora.rank: stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2");
+}
+
+TEST(Lora, TargetsAndRanksThatAModelDoesNotHaveAreRefused) {
+  const auto refusal = [](const std::string& family, std::int64_t rank, std::vector<std::string> targets) {
+    models::ModelShape shape = small_shape(family);
+    if (family == "qwen3_moe") shape.experts = {.number = 4, .chosen = 2, .width = 32};
+    return octet::testing::error_of<ConfigError>([&] { models::adapted_weights(shape, {.rank = rank, .targets = std::move(targets)}); });
+  };
+  EXPECT_EQ(
+      refusal("llama", 8, {"q_proj", "query"}),
+      "lora.targets: \"query\" matches no linear module of the model; there are down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, "
+      "v_proj and all-linear");
+  EXPECT_EQ(refusal("llama", 33, {"k_proj"}),
+            "lora.rank = 33: model.layers.0.self_attn.k_proj is a matrix of 32 x 64, whose rank is at most 32; lower it");
+  EXPECT_EQ(refusal("llama", 8, {}), "lora.targets is empty; name modules such as \"q_proj\", or \"all-linear\"");
+  EXPECT_EQ(
+      refusal("llama", 8, {"lm_head"}),
+      "lora.targets: \"lm_head\" names the projection to the vocabulary, for which this version has no adapters; name other modules, or "
+      "\"all-linear\"");
+  EXPECT_EQ(refusal("qwen3_moe", 8, {"q_proj", "up_proj"}),
+            "lora.targets: \"up_proj\" names matrices of experts, for which this version has no adapters; name other modules, or "
+            "\"all-linear\"");
+}
+
+}  // namespace
+}  // namespace octet::train

@@ -1,0 +1,84 @@
+#include "octet/ops/embedding/embedding.hpp"
+#include "octet/ops/key_cache/key_cache.hpp"
+#include "octet/ops/rope/rope.hpp"
+#include "tests/cuda/parity.hpp"
+
+// Stored rows have one formula, so they have the CPU's bits. Attention adds in another order: the bound is that of FP32 sums of the keys
+// that a token reads, with scores of d products each, whose errors are factors of exponentials; results are at most the largest value.
+
+namespace octet::parity {
+namespace {
+
+using testing::dot_bound, testing::unit_f32;
+
+// Tokens of three sequences at places behind those that are stored, and rows of none.
+struct Tokens {
+  std::vector<std::int32_t> sequence, place;
+};
+Tokens tokens_of(std::int32_t stored, std::int32_t added) {
+  Tokens out;
+  for (std::int32_t b = 0; b < 3; ++b)
+    for (std::int32_t i = 0; i < added; ++i) out.sequence.push_back(b), out.place.push_back(stored + 7 * b + i);
+  out.sequence.push_back(-1), out.place.push_back(0);
+  return out;
+}
+
+Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added) {
+  return {
+      format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) + format(", {} tokens", added),
+      [=](Side& side) {
+        const std::int64_t capacity = 600;
+        const ops::KeyRows rows =
+            ops::key_rows(side.stream(), coded ? DType::e4m3 : dtype, 3, heads.kv_heads, capacity, heads.head_dim, Lifetime::run);
+        for (const Tensor& t : {rows.keys, rows.values, rows.key_descales, rows.value_descales})
+          if (t) clear(side.stream(), t);
+        const auto call = [&](std::int32_t stored, std::int32_t n, std::uint64_t seed) {
+          const Tokens t = tokens_of(stored, n);
+          const std::int64_t T = std::int64_t(t.place.size());
+          const ops::TokenPlaces at{side.raw(t.sequence, {T}), side.raw(t.place, {T})};
+          const Tensor qkv = side.gaussian({T, heads.columns()}, seed, dtype), o = side.poisoned({T, heads.heads * heads.head_dim}, dtype);
+          ops::store_keys(side.stream(), {.qkv = qkv, .heads = heads, .to = rows, .at = at, .read_back = true});
+          side.result("read back", qkv, same_bits());
+          ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at});
+          const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
+          side.result("o", o, within(2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1))));
+        };
+        for (const Tensor& t : {rows.keys, rows.values}) clear(side.stream(), t);
+        call(0, 500, 1), call(500, added, 2);
+        side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
+        if (coded) side.result("descales", rows.key_descales, same_bits());
+      }};
+}
+
+Case places(DType dtype) {
+  return {
+      format("places of tokens {}", dtype), [=](Side& side) {
+        const ops::QkvShape heads{4, 2, 32, 1};
+        const auto table = ops::rope_table(side.stream(), 50, heads.head_dim, 10000);
+        const Tensor at = side.raw(std::vector<std::int32_t>{49, 0, 7, 7, 23}, {5}), qkv = side.gaussian({5, heads.columns()}, 1, dtype);
+        ops::rope_forward(side.stream(), {.qkv = qkv, .heads = heads, .table = table, .places = at});
+        side.result("qkv", qkv, same_bits());
+        const Tensor out = side.poisoned({5, 24}, dtype);
+        ops::embedding_forward(side.stream(), {.table = side.gaussian({9, 24}, 2),
+                                               .tokens = side.raw(std::vector<std::int32_t>{1, 8, 0, 3, 3}, {5}),
+                                               .out = out,
+                                               .positions = side.gaussian({50, 24}, 3),
+                                               .places = at});
+        side.result("out", out, same_bits());
+      }};
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    for (const bool coded : {false, true})
+      for (const ops::QkvShape& heads : {ops::QkvShape{4, 2, 64, 1}, {7, 1, 128, 1}, {2, 2, 40, 1}, {3, 1, 256, 1}})
+        for (const std::int32_t added : {1, 9}) cases.push_back(growing(dtype, coded, heads, added));
+    cases.push_back(places(dtype));
+  }
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity
