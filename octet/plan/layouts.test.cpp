@@ -99,7 +99,7 @@ TEST(Layouts, OfUpToEightRanksTrainExactlyWhereNoRuleIsBroken) {
   EXPECT_GT(trained, 300);
   // The others are about models and steps that an engine cannot be given, and about experts, whose rules train/run/ranks tests.
   const auto engines = [](const LayoutRule& rule) { return rule.holds != LayoutRule::Holds::planned; };
-  EXPECT_GE(std::int64_t(broken.size()) + 14, std::ranges::count_if(train::layout_rules(), engines));
+  EXPECT_GE(std::int64_t(broken.size()) + 15, std::ranges::count_if(train::layout_rules(), engines));
   std::printf("%d layouts, %d of them train, %d rules are broken\n", int(number), int(trained), int(broken.size()));
 }
 
