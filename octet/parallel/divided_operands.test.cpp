@@ -26,6 +26,12 @@ Tensor own_values(Stream& stream, int part, int parts, DType dtype) {
   return testing::tensor_of(stream, own, {tokens, n}, dtype);
 }
 
+// Layers that train: their weights have gradients.
+struct Two {
+  nn::Linear &reads, &makes;
+  void visit(nn::Visitor& v) { reads.visit(v), makes.visit(v); }
+};
+
 struct Operand {
   float descale = 0;
   std::vector<float> values;  // [columns, tokens]: decoded codes
@@ -64,6 +70,8 @@ Operands operands_of(int parts, const scaling::PrecisionConfig& config) {
     scaling::Precision precision(config);
     nn::Linear reads("reads", {.in = columns / parts, .out = 64}, precision), makes("makes", {.in = 64, .out = columns / parts}, precision);
     precision.allocate(stream);
+    Two model{reads, makes};
+    const nn::Parameters parameters(stream, model, true);
     const Scope scope(stream), kept(stream, pass.keep);
     const Tensor x = own_values(stream, ranks.rank(), parts, DType::bf16);
     const QTensor operands = nn::quantized(stream, reads, {.values = x}, pass, partition).codes;
@@ -99,6 +107,8 @@ std::vector<std::vector<float>> gathered_by(int parts, const scaling::PrecisionC
     scaling::Precision precision(config);
     nn::Linear reads("reads", {.in = columns, .out = 64}, precision), makes("makes", {.in = 64, .out = columns}, precision);
     precision.allocate(stream);
+    Two model{reads, makes};
+    const nn::Parameters parameters(stream, model, true);
     const Scope scope(stream), kept(stream, pass.keep);
     const std::int64_t rows = 64 / parts;
     const Tensor own = testing::gaussian_tensor(stream, {64, columns}, 3, DType::bf16).rows(rows * ranks.rank(), rows);

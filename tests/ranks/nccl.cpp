@@ -80,6 +80,30 @@ void check_collectives(Stream& s, Communicator& c) {
   part->barrier(s);
 }
 
+// Rank r sends (r + 2 q) % 3 pieces of n values to rank q: to some none.
+void check_uneven_parts(Stream& s, Communicator& c) {
+  for (const std::int64_t n : {1, 1000, 100003}) {
+    const Scope scope(s);
+    const auto count = [&](int from, int to) { return (from + 2 * to) % 3 * n; };
+    std::vector<std::int64_t> sent, received, begins, firsts;
+    std::int64_t out = 0, in = 0;
+    for (int r = 0; r < c.size(); ++r) {
+      begins.push_back(in), firsts.push_back(0);
+      for (int q = 0; q < c.rank(); ++q) firsts.back() += count(r, q);
+      sent.push_back(count(c.rank(), r)), received.push_back(count(r, c.rank()));
+      out += sent.back(), in += received.back();
+    }
+    const Tensor from = filled(s, c.rank(), out), to = s.empty({in}, DType::f32);
+    c.all_to_all(s, from, sent, to, received);
+    c.finish(s);
+    compare(s, to, "all_to_all of uneven parts", [&](std::int64_t i) {
+      int r = c.size() - 1;
+      while (begins[std::size_t(r)] > i) --r;
+      return value(r, firsts[std::size_t(r)] + i - begins[std::size_t(r)]);
+    });
+  }
+}
+
 // Many pieces of peer memory, normally and in a recorded graph, with work of another queue that uses the same ranks.
 void check_pieces(Stream& s, Communicator& c) {
   const std::int64_t n = 50'000'003;  // per rank
@@ -217,7 +241,7 @@ int run(std::string_view part) {
                                     std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c, part == "replay");
-  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), check_pieces(s, *c);
+  check_collectives(s, *c), check_uneven_parts(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), check_pieces(s, *c);
   if (part != "nccl") check_begun_sends(s, *c);  // NCCL's wait for their receives
   if (part != "check") measure(s, *c);
   c->barrier(s);

@@ -95,6 +95,16 @@ def jobs(everything):
             add(f"tensor-data-{stage}-{r}-in-order", 4, half, [*keys, "comm.overlap=false"], f"tensor-data-{stage}-{r}")
     add("tensor-pipeline", 4, MICRO_BATCHES, ["recipe.name=fp32", "ranks.tensor=2", "ranks.pipeline=2"], "one-fp32", 1e-5)
     add("context-data", 4, half, ["recipe.name=fp32", "ranks.context=2", "ranks.data=2", "ranks.zero=3"], "one-fp32", 1e-5)
+    # Sums of a rank's experts are rounded once more, which can change later choices.
+    experts = ["model.size=moe-tiny", "model.router_loss=0.01"]
+    for r, stage in itertools.product(few, [0, 1, 3]):
+        keys = [f"recipe.name={r}", *experts]
+        if stage == 0:
+            add(f"experts-one-{r}", 1, MICRO_BATCHES, keys)
+        add(f"experts-{stage}-{r}", 2, half, [*keys, "ranks.expert=2", f"ranks.zero={stage}"], f"experts-one-{r}",
+            1e-4 if r == "fp32" else 5e-2)
+    add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
+    add("experts-data", 4, half // 2, ["recipe.name=fp32", *experts, "ranks.expert=2", "ranks.zero=1"], "experts-one-fp32", 1e-4)
     if everything:
         cube = ["ranks.tensor=2", "ranks.data=2", "ranks.pipeline=2", "ranks.zero=1"]
         for r in ["fp32", "current"]:
