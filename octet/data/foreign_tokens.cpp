@@ -13,7 +13,7 @@
 namespace octet::data {
 namespace {
 
-constexpr std::uint32_t gpt2_vocabulary = 50257, gpt2_separator = 50256, llama3_vocabulary = 128256, llama3_separator = 128000;
+constexpr std::uint32_t narrow_vocabulary = 50257, narrow_separator = 50256, wide_vocabulary = 128256, wide_separator = 128000;
 
 // A number at a byte, which need not be aligned.
 template <class T>
@@ -55,22 +55,22 @@ std::uint32_t find_documents(std::string_view bytes, ForeignTokens& t, std::uint
 
 std::optional<ForeignTokens> llm_c(const MappedFile& file) {
   constexpr std::uint64_t header = 256 * 4;
-  constexpr std::int32_t gpt2_magic = 20240520, llama3_magic = 20240801;
+  constexpr std::int32_t narrow_magic = 20240520, wide_magic = 20240801;
   const std::string_view bytes = file.bytes();
   if (bytes.size() < header) return {};
   const auto magic = number_at<std::int32_t>(bytes, 0), version = number_at<std::int32_t>(bytes, 4);
-  if (magic != gpt2_magic && magic != llama3_magic) return {};
-  const bool gpt2 = magic == gpt2_magic;
-  if (version != (gpt2 ? 1 : 7)) refuse(file, 4, format("a file of llm.c must have the version {}, got {}", gpt2 ? 1 : 7, version));
+  if (magic != narrow_magic && magic != wide_magic) return {};
+  const bool narrow = magic == narrow_magic;
+  if (version != (narrow ? 1 : 7)) refuse(file, 4, format("a file of llm.c must have the version {}, got {}", narrow ? 1 : 7, version));
   ForeignTokens t{.first_byte = header,
                   .count = std::uint64_t(std::max(number_at<std::int32_t>(bytes, 8), 0)),
-                  .bytes_per_token = gpt2 ? 2u : 4u,
-                  .vocab_size = gpt2 ? gpt2_vocabulary : llama3_vocabulary};
+                  .bytes_per_token = narrow ? 2u : 4u,
+                  .vocab_size = narrow ? narrow_vocabulary : wide_vocabulary};
   if (header + t.count * t.bytes_per_token != bytes.size())
     refuse(file, 8,
            format("its header says {} tokens, so the file must have {} bytes, got {}", t.count, header + t.count * t.bytes_per_token,
                   bytes.size()));
-  find_documents(bytes, t, gpt2 ? gpt2_separator : llama3_separator, true);
+  find_documents(bytes, t, narrow ? narrow_separator : wide_separator, true);
   return t;
 }
 
@@ -127,8 +127,8 @@ ForeignTokens nano_gpt(const MappedFile& file) {
              "it has no tokens of llm.c, Megatron or nanoGPT; data.path names the folder of a dataset, or files of these programs");
   if (bytes.size() % 2 != 0) refuse(file, bytes.size() - 1, "tokens of nanoGPT have 2 bytes, and the file has an odd number of bytes");
   ForeignTokens t{.count = bytes.size() / 2};
-  const std::uint32_t most = find_documents(bytes, t, gpt2_separator, false);
-  t.vocab_size = t.documents.empty() && most < gpt2_separator ? most + 1 : std::max(gpt2_vocabulary, most + 1);
+  const std::uint32_t most = find_documents(bytes, t, narrow_separator, false);
+  t.vocab_size = t.documents.empty() && most < narrow_separator ? most + 1 : std::max(narrow_vocabulary, most + 1);
   if (t.documents.empty() || t.documents.front() != 0) t.documents.insert(t.documents.begin(), 0);
   return t;
 }

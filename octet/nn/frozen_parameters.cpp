@@ -1,6 +1,7 @@
 #include "octet/nn/frozen_parameters.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "octet/nn/parameters.hpp"
 #include "octet/nn/weight.hpp"
@@ -36,7 +37,20 @@ void FrozenParameters::fill(Stream& stream, std::size_t i, const Fill& fill_slic
 }
 
 void FrozenParameters::set_values(Stream& stream, std::size_t i, const float* host) {
+  const std::span values(host, std::size_t(list_[i]->shape.count()));
+  checksum_.add(std::as_bytes(values));
+  for (const float v : values) squares_ += double(v) * v;
   fill(stream, i, [&](const ParameterSlice& slice) { nn::set_values(stream, slice, host); });
+}
+
+void FrozenParameters::visit_state(StateVisitor& visitor) {
+  if (list_.empty()) return;
+  const auto own = std::int64_t(checksum_.sum().low);
+  std::int64_t stored = own;
+  visitor.state("checksum", stored);
+  if (stored != own)
+    throw ConfigError(
+        "the adapters of this checkpoint were trained over other frozen weights than those of model.init; restore that folder");
 }
 
 void FrozenParameters::initialize(Stream& stream, std::uint64_t seed) {

@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "octet/base/checksum.hpp"
 #include "octet/nn/visitor.hpp"
+#include "octet/tensor/state.hpp"
 
 namespace octet::nn {
 
@@ -23,8 +25,13 @@ class FrozenParameters {
 
   const std::vector<Parameter*>& list() const { return list_; }
   std::int64_t count() const;
-  /// All values of a parameter, list()[i], from the host's floats, rounded to nearest. Workspace: the values of one weight.
+  /// All values of a parameter, list()[i], from the host's floats, rounded to nearest; each once, in the list's order. Workspace: the
+  /// values of one weight.
   void set_values(Stream&, std::size_t i, const float* host);
+  /// The sum of their squares.
+  double squares() const { return squares_; }
+  /// The checksum of the values that were set. When it is restored, throws ConfigError if the state is of others.
+  void visit_state(StateVisitor&);
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
 
@@ -45,6 +52,8 @@ class FrozenParameters {
   DType type_;
   std::vector<Parameter*> list_;
   std::vector<Weight*> held_;  // of each, or null for those with values
+  data::Checksummer checksum_;
+  double squares_ = 0;
 };
 
 }  // namespace octet::nn

@@ -26,7 +26,7 @@ constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
 
 std::vector<Case> all_cases() {
   return all_of({command_lines(), configurations(), token_folders(), tokenizers(), weight_files(), model_folders(), coded_folders(),
-                 checkpoints(), run_folders(), foreign_folders(), studies(), surroundings()});
+                 adapter_folders(), checkpoints(), run_folders(), foreign_folders(), studies(), surroundings()});
 }
 
 class BadInput : public ::testing::TestWithParam<Case> {

@@ -79,6 +79,7 @@ std::vector<Case> tokenizers();
 std::vector<Case> weight_files();
 std::vector<Case> model_folders();
 std::vector<Case> coded_folders();
+std::vector<Case> adapter_folders();
 std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
 std::vector<Case> studies();

@@ -190,7 +190,7 @@ Rules of_experts() {
       no_average(experts),
       no_adapters(
           experts, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "frozen experts are not divided by this version; set ranks.expert = 1, or lora.rank = 0"),
+          "this version has all frozen experts on every rank; set ranks.expert = 1, or lora.rank = 0"),
       {here, experts, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
        says("factors mu of e4m3_shared are kept by the rank that saves all; set comm.gradients = \"e4m3\" and optim.gradients to another "
             "storage")},

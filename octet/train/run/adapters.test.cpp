@@ -39,6 +39,18 @@ TEST(AdapterRun, ResumesBitForBitAndItsMemoryIsThatOfItsDryRun) {
   }
 }
 
+TEST(AdapterRun, ResumesOverTheWeightsOfItsBeginAlone) {
+  LoraRuns runs("bf16");
+  const std::string run = runs.train().folder;
+  fs::remove_all(CheckpointStore(checkpoint_folder(run)).path(9));
+  RunConfig other = runs.config;
+  runs.config.model.init = "", runs.config.lora.rank = 0, runs.config.name = "other", runs.config.train.steps = 3;
+  const std::string weights = runs.train().folder + "/weights";
+  fs::remove_all(runs.scratch.at("runs/base/weights")), fs::rename(weights, runs.scratch.at("runs/base/weights"));
+  runs.config = other;
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { runs.train(run); }), "were trained over other frozen weights than those of model.init"));
+}
+
 TEST(AdapterRun, BeginsFromAPeftFolderWhichDecidesRankAlphaAndTargets) {
   LoraRuns runs("bf16");
   runs.config.lora.targets = {"q_proj", "v_proj"}, runs.config.lora.alpha = 3;

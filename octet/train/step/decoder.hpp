@@ -19,8 +19,9 @@ class Decoder {
     std::optional<DType> codes = {};  // of stored keys and values: e4m3; none: values of activations' type
   };
   /// One that stores keys and values, so that a token is computed once. Attention in 8 bits has scales of whole sequences and keeps none,
-  /// and stored rows have no form for latent attention: then each call computes all tokens again. The engine outlives it; memory for keys is taken at the first calls and freed with the
-  /// decoder, the last of the engine's that was made. Throws ConfigError where the machine has no memory for it.
+  /// and stored rows have no form for latent attention: then each call computes all tokens again. The engine outlives it; memory for keys
+  /// is taken at the first calls and freed with the decoder, the last of the engine's that was made. Throws ConfigError where the machine
+  /// has no memory for it.
   static std::unique_ptr<Decoder> make(Engine&, const Config&);
   virtual ~Decoder() = default;
 

@@ -161,6 +161,7 @@ void Engine::visit_state(StateVisitor& visitor) {
 
 void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("model", parameters);
+  visitor.section("frozen", frozen);
   if (optimizer) visitor.section("optimizer", *optimizer);
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
