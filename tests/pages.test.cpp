@@ -56,6 +56,7 @@ constexpr Marked marked[] = {
     {"docs/serve.md", "llama-cli", packages},
     {"docs/serve.md", "octet eval FOLDER", gpus},
     {"docs/serve.md", "python tests/peers/", packages},
+    {"docs/token-format.md", "octet train --data 'fineweb", "needs token files of another program"},
     {"docs/tokenizers.md", "python3 tests/peers/tokenizers/check.py", "the test tokenizers.package runs it where there is a network"},
     {"docs/tokenizers.md", "python3 bench/peers/tokenization.py", packages},
     {"examples/slurm/README.md", "sbatch", slurm},

@@ -10,7 +10,7 @@ namespace octet::data {
 
 /// The place of tokens in a file that another program wrote, which is read as it is. Numbers are little-endian.
 ///
-///   llm.c      256 words of 4 bytes: 20240520, 1, tokens (u16, GPT-2), or 20240801, 7, tokens (u32, Llama 3); then the tokens
+///   llm.c      256 words of 4 bytes: 20240520, 1, tokens (u16), or 20240801, 7, tokens (u32); then the tokens
 ///   Megatron   NAME.bin has tokens alone, u16 or i32; NAME.idx beside it says which, and where documents begin
 ///   nanoGPT    u16 alone: all other files
 ///

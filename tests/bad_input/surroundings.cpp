@@ -348,7 +348,7 @@ std::vector<Case> of_values() {
       {"tokens_of_others_as_data",
        "train tiny.toml --data train.bin",
        usage,
-       {"'train.bin' is a file", "octet tokenize does not read it", "tokenize the text from which they were made"},
+       {"data.sequence_length = ", "needs ", "tokenize more text"},
        [](const Place& p) { p.write("train.bin", "1234"); }},
       {"one_text_as_data", "train tiny.toml --data text/0.txt", usage, {"'text/0.txt' is a file", "octet tokenize --input text/0.txt"}},
       {"format_without_effect_and_unknown", "generate run --format banana", usage, {"--format", "banana"}, take_run},
