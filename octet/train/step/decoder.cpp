@@ -55,7 +55,9 @@ class StoringDecoder final : public Decoder {
         scope_(e.stream, memory),
         keys_({.sequences = c.texts, .capacity = c.longest, .codes = c.codes, .region = memory}),
         texts_(std::size_t(c.texts)),
-        step_(make_step(round_up(c.texts, rows_together(e)), memory)) {}
+        step_(make_step(round_up(c.texts, rows_together(e)), memory)) {
+    recordings_.allow(!e.axes.divides_experts());  // the host reads how many rows come
+  }
 
   std::vector<Rows> logits(std::span<const Text> texts) override {
     check(std::int64_t(texts.size()) <= config_.texts, "decoder: {} texts, and it was made for {}", texts.size(), config_.texts);
