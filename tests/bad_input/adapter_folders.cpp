@@ -21,7 +21,7 @@ std::string with(const std::string& more, const std::string& base = "model") {
 
 std::vector<Case> adapter_folders() {
   return {
-      folder("that_are_no_json", "{", ExitCode::data, {config}),
+      folder("that_are_no_json", "{", ExitCode::data, {config, "line 1, column 2: not valid JSON"}),
       folder("of_no_model", with("", "nowhere"), ExitCode::usage, {config, "base_model_name_or_path = \"nowhere\"", "write the path"}),
       folder("of_another_kind", with(R"(, "use_dora": true)"), ExitCode::data, {config, "use_dora must be false"}),
       folder("with_a_pattern_of_ranks", with(R"(, "rank_pattern": {"q_proj": 2})"), ExitCode::data, {config, "rank_pattern must be empty"}),
