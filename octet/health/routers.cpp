@@ -35,13 +35,11 @@ RouterRules::RouterRules(const AlertsConfig& config)
 void RouterRules::take(const telemetry::ExpertsEvent& e, Alerts& out) {
   Extreme least, most, entropy;
   for (std::size_t i = 0; i < e.layers.size(); ++i) {
-    const std::span counts = std::span(e.counts).subspan(i * std::size_t(e.experts), std::size_t(e.experts));
-    const double mean = double(std::accumulate(counts.begin(), counts.end(), std::int64_t(0))) / double(e.experts);
-    if (mean == 0) continue;
-    for (std::size_t x = 0; x < counts.size(); ++x) {
-      const double load = double(counts[x]) / mean;
-      if (!(load >= least.value)) least = {e.layers[i], std::int64_t(x), load};
-      if (!(load <= most.value)) most = {e.layers[i], std::int64_t(x), load};
+    const std::vector<double> loads = telemetry::relative_loads(e, i);
+    if (loads.empty()) continue;
+    for (std::size_t x = 0; x < loads.size(); ++x) {
+      if (!(loads[x] >= least.value)) least = {e.layers[i], std::int64_t(x), loads[x]};
+      if (!(loads[x] <= most.value)) most = {e.layers[i], std::int64_t(x), loads[x]};
     }
     if (const double h = telemetry::load_entropy(e, i); !(h >= entropy.value)) entropy = {e.layers[i], 0, h};
   }

@@ -90,6 +90,8 @@ struct ExpertsEvent {
   std::vector<std::int64_t> counts{};  // [layers, experts]
   std::vector<float> bias{};           // of the choice, in the same order; empty without biases
 };
+/// The load of each expert of layer i of these, as a multiple of the layer's mean; empty where there are none.
+std::vector<double> relative_loads(const ExpertsEvent&, std::size_t i);
 /// The entropy of the loads of layer i of these, as a share of that of equal loads; NaN where there are none.
 double load_entropy(const ExpertsEvent&, std::size_t i);
 

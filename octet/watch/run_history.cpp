@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <span>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
@@ -86,15 +84,10 @@ void RunHistory::add(SharedScalesEvent&& e) {
 }
 
 void RunHistory::add(ExpertsEvent&& e) {
-  if (e.experts < 1 || e.counts.size() != e.layers.size() * std::size_t(e.experts))
-    throw DataError("counts must have one entry per layer and expert");
-  double entropy = INFINITY, most = 0;
-  for (std::size_t layer = 0; layer < e.layers.size(); ++layer) {
-    const std::span loads = std::span(e.counts).subspan(layer * std::size_t(e.experts), std::size_t(e.experts));
-    const double all = double(std::accumulate(loads.begin(), loads.end(), std::int64_t(0)));
-    if (all == 0) continue;
-    entropy = std::min(entropy, load_entropy(e, layer));
-    most = std::max(most, double(std::ranges::max(loads)) * double(e.experts) / all);
+  double entropy = NAN, most = NAN;
+  for (std::size_t i = 0; i < e.layers.size(); ++i) {
+    entropy = std::fmin(entropy, load_entropy(e, i));
+    for (const double load : relative_loads(e, i)) most = std::fmax(most, load);
   }
   add("expert_entropy", e.step, entropy), add("expert_load", e.step, most);
   last_experts_ = std::move(e);

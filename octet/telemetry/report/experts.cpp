@@ -55,11 +55,10 @@ HeatMap load_map(const ExpertsEvent& e, const std::string& name) {
                        {4, "h2", "2–4"},
                        {8, "h4", "4–8"},
                        {INFINITY, "hot", "≥ 8"}}};
+  map.values.assign(map.rows.size() * map.columns, NAN);
   for (std::size_t row = 0; row < map.rows.size(); ++row) {
-    const std::span counts = std::span(e.counts).subspan(row * map.columns, map.columns);
-    double all = 0;
-    for (const std::int64_t count : counts) all += double(count);
-    for (const std::int64_t count : counts) map.values.push_back(all > 0 ? float(double(count) * double(e.experts) / all) : NAN);
+    const std::vector<double> loads = relative_loads(e, row);
+    std::ranges::copy(loads, map.values.begin() + std::ptrdiff_t(row * map.columns));
   }
   return map;
 }

@@ -9,7 +9,11 @@ const most = 8;
 export class Compare {
   constructor(app) {
     Object.assign(this, { app, chosen: [], smoothing: 1, draws: [] });
-    this.choice = el("section");
+    this.boxes = el("div", { class: "tools" });
+    const levels = [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n }, text));
+    const smoothing = el("select", { onchange: (e) => ((this.smoothing = Number(e.target.value)), this.draws.forEach((draw) => draw())) }, levels);
+    this.choice = el("section", {}, el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), this.boxes,
+      el("label", {}, "Smoothing, in buckets ", smoothing));
     this.result = el("section");
     this.node = el("div", {}, this.choice, this.result);
   }
@@ -18,9 +22,7 @@ export class Compare {
     if (this.chosen.length === 0) this.chosen = this.nearby();
     const boxes = this.app.runs.map((r) => el("label", {}, el("input", { type: "checkbox", checked: this.chosen.includes(r.run),
       onchange: (e) => this.choose(r.run, e.target.checked) }), " " + r.run + " " + r.name));
-    const levels = [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n, selected: n === this.smoothing }, text));
-    this.choice.replaceChildren(el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), el("div", { class: "tools" }, boxes),
-      el("label", {}, "Smoothing, in buckets ", el("select", { onchange: (e) => ((this.smoothing = Number(e.target.value)), this.draws.forEach((draw) => draw())) }, levels)));
+    this.boxes.replaceChildren(...boxes);
     const key = this.chosen.join();
     if (this.loaded !== key) this.load().catch((e) => this.app.fail(e));
   }

@@ -29,15 +29,14 @@ export class Experts {
     this.draw(e);
   }
 
-  // A load as a multiple of the layer's mean.
-  load(e, row, i) {
-    const counts = e.counts.slice(row * e.experts, (row + 1) * e.experts), all = counts.reduce((a, b) => a + b, 0);
-    return all > 0 ? counts[i] * e.experts / all : null;
-  }
-
   draw(e) {
     const pixels = window.devicePixelRatio || 1, width = Math.max(this.frame.clientWidth - 20, least_width), cell = (width - labels) / e.experts;
-    Object.assign(this, { cell, shown: e });
+    // Each load as a multiple of its layer's mean; null where no token chose.
+    const loads = e.layers.map((_, row) => {
+      const counts = e.counts.slice(row * e.experts, (row + 1) * e.experts), mean = counts.reduce((a, b) => a + b, 0) / e.experts;
+      return counts.map((n) => (mean > 0 ? n / mean : null));
+    });
+    Object.assign(this, { cell, shown: e, loads });
     this.canvas.width = width * pixels, this.canvas.height = e.layers.length * height * pixels;
     this.canvas.style.width = width + "px", this.canvas.style.height = e.layers.length * height + "px";
     const g = this.canvas.getContext("2d");
@@ -46,7 +45,7 @@ export class Experts {
     e.layers.forEach((layer, row) => {
       g.fillStyle = style("--soft"), g.fillText("layer " + layer, 4, (row + 0.5) * height, labels - 8);
       for (let i = 0; i < e.experts; ++i) {
-        const load = this.load(e, row, i), x = Math.round(labels + i * cell);
+        const load = loads[row][i], x = Math.round(labels + i * cell);
         g.fillStyle = load === null ? style("--panel") : load === 0 ? "#ff2d00" : color((Math.log2(load) / most_octaves + 1) / 2);
         g.fillRect(x, row * height, Math.round(labels + (i + 1) * cell) - x, height - 1);
       }
@@ -60,6 +59,6 @@ export class Experts {
   }
   tell(at) {
     const e = this.shown;
-    this.readout.textContent = at ? `layer ${e.layers[at.row]}, expert ${at.i}: ${whole(e.counts[at.row * e.experts + at.i])} choices, ${short(this.load(e, at.row, at.i), 3)} times the mean` : "";
+    this.readout.textContent = at ? `layer ${e.layers[at.row]}, expert ${at.i}: ${whole(e.counts[at.row * e.experts + at.i])} choices, ${short(this.loads[at.row][at.i], 3)} times the mean` : "";
   }
 }

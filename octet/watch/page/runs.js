@@ -37,8 +37,12 @@ export class Runs {
     this.update();
   }
 
+  // A table is left as it is while nothing in it changes: a live run tells of each step, and a click or the focus would be lost.
   update() {
-    const runs = this.shown();
+    const runs = this.shown(), { order, falling, app } = this, state = [order.key, falling, app.run, this.hidden.size, app.runs.length];
+    const key = JSON.stringify([state, runs.map((r) => [r.run, app.compares(r.run), columns.map((c) => c.of(r))])]);
+    if (key === this.key) return;
+    this.key = key;
     this.count.textContent = `${whole(runs.length)} of ${whole(this.app.runs.length)} runs`;
     this.back.hidden = this.hidden.size === 0;
     const head = (c) => ({ number: c.number, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
