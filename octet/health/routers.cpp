@@ -1,8 +1,6 @@
 #include "octet/health/families.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <span>
 
 namespace octet::health {
 namespace {
