@@ -28,25 +28,24 @@ T number_at(std::string_view bytes, std::uint64_t at) {
       format("{}: byte {}: {}; copy the file again, or tokenize the text by `octet tokenize`", printable(file.path()), byte, why));
 }
 
-// Where each id is, and the largest one.
+// Where each id is. Fills the largest one.
 template <class T, class See>
-std::uint32_t see_tokens(std::string_view bytes, const ForeignTokens& t, const See& see) {
-  std::uint32_t most = 0;
+void see_tokens(std::string_view bytes, ForeignTokens& t, const See& see) {
   for (std::uint64_t i = 0; i < t.count; ++i) {
     const auto id = std::uint32_t(number_at<T>(bytes, t.first_byte + i * sizeof(T)));
-    most = std::max(most, id);
+    t.largest = std::max(t.largest, id);
     see(i, id);
   }
-  return most;
 }
 template <class See>
-std::uint32_t see_tokens(std::string_view bytes, const ForeignTokens& t, const See& see) {
-  return t.bytes_per_token == 2 ? see_tokens<std::uint16_t>(bytes, t, see) : see_tokens<std::uint32_t>(bytes, t, see);
+void see_tokens(std::string_view bytes, ForeignTokens& t, const See& see) {
+  if (t.bytes_per_token == 2) see_tokens<std::uint16_t>(bytes, t, see);
+  else see_tokens<std::uint32_t>(bytes, t, see);
 }
 
 // Documents by their separator: they begin with it, or behind it.
-std::uint32_t find_documents(std::string_view bytes, ForeignTokens& t, std::uint32_t separator, bool begins) {
-  return see_tokens(bytes, t, [&](std::uint64_t i, std::uint32_t id) {
+void find_documents(std::string_view bytes, ForeignTokens& t, std::uint32_t separator, bool begins) {
+  see_tokens(bytes, t, [&](std::uint64_t i, std::uint32_t id) {
     if (id != separator) return;
     if (begins) t.documents.push_back(i);
     else if (i + 1 < t.count) t.documents.push_back(i + 1);
@@ -115,7 +114,8 @@ std::optional<ForeignTokens> megatron(const MappedFile& file) {
     refuse(
         file, 0,
         format("{} says {} tokens of {} bytes, the file has {} bytes", printable(index), t.count, t.bytes_per_token, file.bytes().size()));
-  t.vocab_size = see_tokens(file.bytes(), t, [](std::uint64_t, std::uint32_t) {}) + 1;
+  see_tokens(file.bytes(), t, [](std::uint64_t, std::uint32_t) {});
+  t.vocab_size = t.largest + 1;
   return t;
 }
 
@@ -127,8 +127,8 @@ ForeignTokens nano_gpt(const MappedFile& file) {
              "it has no tokens of llm.c, Megatron or nanoGPT; data.path names the folder of a dataset, or files of these programs");
   if (bytes.size() % 2 != 0) refuse(file, bytes.size() - 1, "tokens of nanoGPT have 2 bytes, and the file has an odd number of bytes");
   ForeignTokens t{.count = bytes.size() / 2};
-  const std::uint32_t most = find_documents(bytes, t, narrow_separator, false);
-  t.vocab_size = t.documents.empty() && most < narrow_separator ? most + 1 : std::max(narrow_vocabulary, most + 1);
+  find_documents(bytes, t, narrow_separator, false);
+  t.vocab_size = t.documents.empty() && t.largest < narrow_separator ? t.largest + 1 : std::max(narrow_vocabulary, t.largest + 1);
   if (t.documents.empty() || t.documents.front() != 0) t.documents.insert(t.documents.begin(), 0);
   return t;
 }
@@ -142,9 +142,8 @@ ForeignTokens find_foreign_tokens(const MappedFile& file) {
   if (!t) t = megatron(file);
   if (!t) t = nano_gpt(file);
   if (t->count == 0) refuse(file, 0, "it has no tokens");
-  const std::uint32_t most = see_tokens(file.bytes(), *t, [](std::uint64_t, std::uint32_t) {});
-  if (most >= t->vocab_size || most >= context_mark)
-    refuse(file, t->first_byte, format("ids must be below {}, the largest is {}", t->vocab_size, most));
+  if (t->largest >= t->vocab_size || t->largest >= context_mark)
+    refuse(file, t->first_byte, format("ids must be below {}, the largest is {}", t->vocab_size, t->largest));
   return std::move(*t);
 }
 

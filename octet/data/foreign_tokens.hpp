@@ -19,13 +19,14 @@ namespace octet::data {
 struct ForeignTokens {
   std::uint64_t first_byte = 0, count = 0;
   std::uint32_t bytes_per_token = 2;
+  std::uint32_t largest = 0;             // id of all tokens
   std::uint32_t vocab_size = 0;          // that of the program's tokenizer, or if it is unknown, the largest id and 1
   std::vector<std::uint64_t> documents;  // tokens at which one begins, strictly rising
 };
 
 /// Whether a path of data names such files: it ends with ".bin". It may be a pattern (files_matching).
 bool names_foreign_tokens(const std::string& path);
-/// Reads all tokens. Throws DataError with file, byte and remedy where a header, a size or an index is none of these.
+/// Reads all tokens once. Throws DataError with file, byte and remedy where a header, a size or an index is none of these.
 ForeignTokens find_foreign_tokens(const MappedFile&);
 
 /// The folder that has the tokenizer's files of data: a dataset's folder, or that of files of another program.

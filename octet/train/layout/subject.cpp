@@ -52,14 +52,27 @@ const models::ModelFamily* Subject::family() const {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::string families_that(bool models::ModelFamily::*can) {
+namespace {
+
+template <class Belongs>
+std::string families_where(const Belongs& belongs) {
   std::vector<std::string_view> names;
   for (const models::ModelFamily& f : models::model_families())
-    if (f.*can) names.push_back(f.name);
+    if (belongs(f)) names.push_back(f.name);
   if (names.size() < 2) return joined(names);
   const std::string_view last = names.back();
   names.pop_back();
   return format("{} or {}", joined(names), last);
+}
+
+}  // namespace
+
+std::string families_that(bool models::ModelFamily::*can) {
+  return families_where([can](const models::ModelFamily& f) { return f.*can; });
+}
+
+std::string all_families() {
+  return families_where([](const models::ModelFamily&) { return true; });
 }
 
 }  // namespace octet::train

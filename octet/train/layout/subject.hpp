@@ -61,5 +61,7 @@ struct Subject {
 
 /// Names of the families that can do this: "llama, qwen2 or qwen3".
 std::string families_that(bool models::ModelFamily::*can);
+/// The same of every family.
+std::string all_families();
 
 }  // namespace octet::train

@@ -7,6 +7,7 @@
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/rope_keys.hpp"
+#include "octet/train/layout/subject.hpp"
 
 namespace octet::train {
 namespace {
@@ -76,10 +77,8 @@ void set_rotation(const ModelConfig& c, models::ModelShape& s) {
 void set_latent(const ModelConfig& c, models::ModelShape& s) {
   if (c.latent_rank == 0 && c.query_rank < 0 && c.rotary_width == 0 && c.value_width == 0) return;
   if (!models::model_family(s.family).latent)
-    throw ConfigError(
-        format("model.latent_rank and its relatives: models of the family {} have no latents; leave them out, or choose deepseek_v2 or "
-               "deepseek_v3",
-               s.family));
+    throw ConfigError(format("model.latent_rank and its relatives: models of the family {} have no latents; leave them out, or choose {}",
+                             s.family, families_that(&models::ModelFamily::latent)));
   set(s.latent.rank, c.latent_rank), set(s.latent.turned, c.rotary_width), set(s.latent.value_width, c.value_width);
   if (c.query_rank >= 0) s.latent.query_rank = c.query_rank;
 }
@@ -223,9 +222,7 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("size", size,
           "a named size: llama-tiny, smollm2-135m, gpt2-124m, qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, ...; empty: the model of model.init, "
           "or the smallest size of model.family");
-  v.field(
-      "family", family,
-      "llama, qwen2, qwen3, qwen3_moe, olmoe, mixtral, deepseek_moe, deepseek_v2, deepseek_v3 or gpt2; empty: the size's own, or llama");
+  v.field("family", family, format("{}; empty: the size's own, or llama", all_families()));
   v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
   v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
   v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
