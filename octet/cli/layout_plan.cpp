@@ -244,7 +244,7 @@ void LayoutOptions::add_to(Command& command) {
                         joined(names_of(plan::large_models()))));
   command.option(
       "--layout", layout,
-      "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, schedule, chunks, "
+      "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, shard, schedule, chunks, "
       "recompute (norms, block), level");
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
   command.option("--mtbf-hours", failures.mtbf_hours,

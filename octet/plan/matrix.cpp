@@ -183,7 +183,7 @@ that no computation hides:
 - Tensor transfers have a rate by their size: half of that of the links at 34 MB. Those of Octet are exposed.
 - Experts: rows are copied to them and summed. A row goes once to each GPU with one of its experts. `--expert-load` is the load of the
   most loaded rank over the mean. Benchmarks in which tokens choose freely fit 1.7, and routers with balancing biases 1.1.
-- Data axis: gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost
+- Data axis: the search tries ZeRO in groups within nodes, too ("in groups of 8"). Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost
   to shared memory. One layer's part is never hidden. Members of an axis on one node share their network cards; an exchange of experts has
   its own card alone. Each exchange takes 1 us more per GPU of its ring.
 - Pipelines: the slowest stage and the bubble are added. Under zero_bubble, products of weights' gradients are a third of GEMMs. What a
@@ -210,7 +210,7 @@ simpler one wins. Rates of programs of 2023 and of GPUs with less power are pred
 **Failures.** Of 1,000 GPUs one fails every 50 hours, as 16,384 GPUs did that trained Llama 3. The best checkpoint interval and the lost time
 follow from Daly's formula. Set `--mtbf-hours`, `--checkpoint-seconds`, `--restart-minutes` and `--repair-hours` to those of your cluster.
 
-**Not modelled.** ZeRO across groups smaller than the data axis. Expert transfers that computation hides.
+**Not modelled.** Expert transfers that computation hides.
 
 ## Constants of named machines
 

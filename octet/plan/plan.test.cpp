@@ -236,7 +236,8 @@ TEST(LayoutSearch, SaysNoLessMemoryThanALayoutNeeds) {
 TEST(PlannedMemory, KnowsTheBytesThatALayoutNeeds) {
   train::EngineConfig config = train::testing::small_engine("llama", "current");
   config.shape.layers = 7, config.shape.tied = false;
-  for (const Layout& l : {Layout{}, Layout{.tensor = 2, .data = 2, .zero = 2}, Layout{.pipeline = 2, .schedule = schedule_of(1, true)},
+  for (const Layout& l : {Layout{}, Layout{.tensor = 2, .data = 2, .zero = 2}, Layout{.data = 4, .zero = 3, .shard = 2},
+                          Layout{.pipeline = 2, .schedule = schedule_of(1, true)},
                           Layout{.pipeline = 4, .data = 2, .schedule = schedule_of(1, true), .zero = 1},
                           Layout{.pipeline = 3, .schedule = schedule_of(2, false), .chunks = 2},
                           Layout{.pipeline = 2, .micro_batch = 2, .recomputed = Recomputed::block}}) {

@@ -64,7 +64,7 @@ double local_parameters(const PlannedModel& m, const Layout& l) {
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
   const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
-  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
+  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.sharers() / l.experts);
   const double routed = layers * m.routed_parameters() / double(l.experts) * share(same) / std::max(divided, 1e-9);
   const double parameters = blocks + (divided > 0 ? routed : 0);
   constexpr double end_gradient = 4, end_weight = 2;
@@ -73,6 +73,12 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
   const double gradients = s.sent_gradient * parameters * (l.zero >= 2 ? micro_batches : 1);
   const double weights = s.sent_weight * parameters * (l.zero == 3 ? 2 * micro_batches : 1);
   return divided * (gradients + weights + (end_gradient + end_weight) * ends);
+}
+
+// Of gradients' sums among the ranks that have the same part, once per step.
+double bytes_of_copies(const PlannedModel& m, const Layout& l, const Software& s, double layers) {
+  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
+  return 2 * share(l.same_shard()) * (s.sent_gradient * blocks + 4 * ends) / double(l.shards());
 }
 
 // Seconds of one layer and of the head, for one micro-batch on one GPU.
@@ -121,9 +127,11 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
 // forward of the first one, that of stages 2 and 3 under all of them. Hidden transfers slow down the computation whose memory they use.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
-  if (l.shards() == 1) return 0;
+  if (l.sharers() == 1) return 0;
   const double exchanges = layers * (l.zero < 2 ? 2 : double(job.micro_batches(l)) * (l.zero == 3 ? 3 : 1) + 1);
-  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards()) + exchanges * latency(job, l.shards());
+  const double among_copies = bytes_of_copies(m, l, s, layers) / rate(job, l.tensor * l.shards(), l.same_shard());
+  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards()) + exchanges * latency(job, l.shards()) +
+                         among_copies + layers * latency(job, l.same_shard());
   const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
   constexpr double contention = 0.2;                                   // fitted
   const double exposed = std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
@@ -144,7 +152,7 @@ Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Soft
   Volume out = layer_volume(m, l, job, s);
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
   if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;
-  out.data = data_bytes(m, l, job, s, layers);
+  out.data = data_bytes(m, l, job, s, layers) + bytes_of_copies(m, l, s, layers);
   return out;
 }
 
