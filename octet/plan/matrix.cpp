@@ -66,6 +66,7 @@ std::string reasons(const Question& q, const Answer& a) {
   if (l.pipeline > 1)
     out.push_back(
         format("the pipeline crosses nodes with little traffic; its bubble is {}%", fixed(100 * best.time.bubble / best.time.total(), 1)));
+  if (l.same_shard() > 1) out.push_back("groups within nodes keep the state on fast links");
   if (l.experts > 1) out.push_back("experts are divided, since they are most of the parameters");
   if (l.recomputed != Recomputed::none) out.push_back("recomputation makes room for activations");
   if (l.level != optim::Level::O0)
@@ -183,9 +184,10 @@ that no computation hides:
 - Tensor transfers have a rate by their size: half of that of the links at 34 MB. Those of Octet are exposed.
 - Experts: rows are copied to them and summed. A row goes once to each GPU with one of its experts. `--expert-load` is the load of the
   most loaded rank over the mean. Benchmarks in which tokens choose freely fit 1.7, and routers with balancing biases 1.1.
-- Data axis: the search tries ZeRO in groups within nodes, too ("in groups of 8"). Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost
-  to shared memory. One layer's part is never hidden. Members of an axis on one node share their network cards; an exchange of experts has
-  its own card alone. Each exchange takes 1 us more per GPU of its ring.
+- Data axis: the search also tries ZeRO in groups within nodes ("in groups of 8"). Gradients of ZeRO-0 and ZeRO-1 hide under one
+  micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost to shared memory. One layer's part is never hidden.
+  Members of an axis on one node share their network cards; an exchange of experts has its own card alone. Each exchange takes 1 us more
+  per GPU of its ring.
 - Pipelines: the slowest stage and the bubble are added. Under zero_bubble, products of weights' gradients are a third of GEMMs. What a
   forward takes longer is lost in each micro-batch beyond the number of stages.
 - Attention in context parallelism hides all but a tenth of its transfers.
