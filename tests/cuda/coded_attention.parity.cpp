@@ -5,8 +5,8 @@
 
 // Codes of columns, with and without rotary positions, have the same bits. Attention of codes by cuDNN differs from the CPU's emulation
 // where a probability is encoded under the maximum so far, and where sums in another order move a result to the next code: by codes of
-// its operands and of itself, 2^-4 of a value in E4M3 and 2^-3 in E5M2 on each side. The bounds are shares of the largest result. A gradient
-// has a code of itself on each side, and one of dp, whose sums over keys cuDNN adds in no fixed order.
+// its operands and of itself, 2^-4 of a value in E4M3 and 2^-3 in E5M2 on each side. The bounds are shares of the largest result. A
+// gradient has a code of itself on each side, and one of dp, whose sums over keys cuDNN adds in no fixed order.
 
 namespace octet::parity {
 namespace {
