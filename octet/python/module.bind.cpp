@@ -11,4 +11,5 @@ NB_MODULE(_core, m) {
   octet::python::bind_text(m);
   octet::python::bind_models(m);
   octet::python::bind_formats(m);
+  octet::python::bind_linear(m);
 }
