@@ -73,14 +73,14 @@ class Codes {
 /// The three operands of a linear layer, and its products.
 class LinearCodec {
  public:
-  LinearCodec(const std::string& device, int index, const Texts& options)
+  LinearCodec(std::uintptr_t queue, const std::string& device, int index, const Texts& options)
       : device_(device == "cpu" ? Device::cpu : Device::cuda),
         index_(index),
         executor_(Executor::of(device_, index)),
         config_(codec_config(options)),
-        x_(executor_, Operand::activation, config_),
-        w_(executor_, Operand::weight, config_),
-        dy_(executor_, Operand::gradient, config_) {}
+        x_(executor_, queue, Operand::activation, config_),
+        w_(executor_, queue, Operand::weight, config_),
+        dy_(executor_, queue, Operand::gradient, config_) {}
 
   std::vector<Part> parts(const std::string& operand, const Codes& like) const {
     std::vector<Part> out;
@@ -129,6 +129,11 @@ class LinearCodec {
   void end_step(std::uintptr_t queue) {
     work(queue, [&](Stream& stream) {
       for (OperandCodec* codec : all()) codec->end_step(stream);
+    });
+  }
+  void reset(std::uintptr_t queue) {
+    work(queue, [&](Stream& stream) {
+      for (OperandCodec* codec : all()) codec->reset(stream);
     });
   }
   void settle() {
@@ -219,7 +224,8 @@ void bind_linear(nb::module_& m) {
       .def(nb::init<std::pair<std::int64_t, std::int64_t>, const std::string&, bool, bool, std::vector<Array>>(), nb::arg("shape"),
            nb::arg("values"), nb::arg("rows"), nb::arg("cols"), nb::arg("memory"));
   nb::class_<LinearCodec>(m, "LinearCodec")
-      .def(nb::init<const std::string&, int, const Texts&>(), nb::arg("device"), nb::arg("index"), nb::arg("options"))
+      .def(nb::init<std::uintptr_t, const std::string&, int, const Texts&>(), nb::arg("queue"), nb::arg("device"), nb::arg("index"),
+           nb::arg("options"))
       .def("parts", &LinearCodec::parts, nb::arg("operand"), nb::arg("like"))
       .def("encode_weight", &LinearCodec::encode_weight, nb::arg("queue"), nb::arg("weight"), nb::arg("codes"), nb::arg("records"))
       .def("forward", &LinearCodec::forward, nb::arg("queue"), nb::arg("x"), nb::arg("codes"), nb::arg("weight"), nb::arg("bias").none(),
@@ -227,6 +233,7 @@ void bind_linear(nb::module_& m) {
       .def("backward", &LinearCodec::backward, nb::arg("queue"), nb::arg("dy"), nb::arg("x").none(), nb::arg("weight").none(),
            nb::arg("dx").none(), nb::arg("dw").none(), nb::arg("db").none(), nb::arg("records"))
       .def("end_step", &LinearCodec::end_step, nb::arg("queue"))
+      .def("reset", &LinearCodec::reset, nb::arg("queue"))
       .def("settle", &LinearCodec::settle)
       .def("state", &LinearCodec::state)
       .def("maxima", &LinearCodec::maxima);

@@ -55,7 +55,7 @@ void CodecConfig::fields(config::FieldVisitor& v) {
   v.field("fast_accumulation", fast_accumulation, "on a GPU, forward GEMMs may sum in the tensor core's short accumulator");
 }
 
-OperandCodec::OperandCodec(Executor& executor, Operand operand, const CodecConfig& config)
+OperandCodec::OperandCodec(Executor& executor, std::uintptr_t queue, Operand operand, const CodecConfig& config)
     : operand_(operand),
       target_(executor.target()),
       recipe_(eight_bit_recipe(config)),
@@ -63,13 +63,22 @@ OperandCodec::OperandCodec(Executor& executor, Operand operand, const CodecConfi
       settled_(recipe_->calibration_passes() == 0),
       slots_(table_.group()),
       quantizer_(recipe_->quantizer({.path = "linear"}, operand, recipe_->formats().of(operand), slots_)) {
-  executor.run(0, [&](Stream& stream) {
+  executor.run(queue, [&](Stream& stream) {
     table_.allocate(stream, recipe_->history_length());
     recipe_->allocate(stream, slots_);
+    Collector collector(state_);
+    recipe_->visit_state(collector);
+    if (!state_.empty()) table_.visit_state(collector);
+    for (const auto& [name, tensor] : state_) {
+      const HostCopy copy(stream, tensor);
+      first_.emplace_back(copy.as<std::byte>(), copy.as<std::byte>() + tensor.bytes());
+    }
   });
-  Collector collector(state_);
-  recipe_->visit_state(collector);
-  if (!state_.empty()) table_.visit_state(collector);
+}
+
+void OperandCodec::reset(Stream& stream) {
+  for (std::size_t i = 0; i < state_.size(); ++i) upload(stream, first_[i].data(), state_[i].second);
+  settled_ = recipe_->calibration_passes() == 0;
 }
 
 ops::QuantizeSpec OperandCodec::spec(bool records) const {

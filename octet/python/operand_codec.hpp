@@ -29,11 +29,11 @@ std::unique_ptr<scaling::Recipe> eight_bit_recipe(const CodecConfig&);
 class OperandCodec {
  public:
   /// Throws as eight_bit_recipe().
-  OperandCodec(Executor&, scaling::Operand, const CodecConfig&);
+  OperandCodec(Executor&, std::uintptr_t queue, scaling::Operand, const CodecConfig&);
   OperandCodec(const OperandCodec&) = delete;
   OperandCodec& operator=(const OperandCodec&) = delete;
 
-  /// What is encoded, of values of that shape and type, f32 or bf16.
+  /// The orientations to encode, of values of that shape and type, f32 or bf16.
   struct Request {
     Shape shape;
     DType values = DType::bf16;
@@ -62,6 +62,8 @@ class OperandCodec {
   void end_step(Stream&);
   /// The scale was set from elsewhere: the next tensor does not set it.
   void settle() { settled_ = true; }
+  /// The state is that of a new one.
+  void reset(Stream&);
 
   const scaling::Recipe& recipe() const { return *recipe_; }
   bool fast_forward() const { return fast_; }
@@ -79,6 +81,7 @@ class OperandCodec {
   scaling::SlotGroup slots_;
   std::unique_ptr<scaling::Quantizer> quantizer_;
   std::vector<std::pair<std::string, Tensor>> state_;
+  std::vector<std::vector<std::byte>> first_;  // its content at first
 };
 
 }  // namespace octet::python

@@ -182,6 +182,18 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "step after the backward"):
             y.sum().backward()
 
+    def test_a_new_layer_has_no_state_of_one_that_is_gone(self):
+        x, dy = values(T, IN), values(T, OUT, seed=2)
+        first = step(layer(HISTORY), x, dy)
+        used = layer(HISTORY)
+        y = used(100 * x.to(DEVICE))
+        octet.torch.end_step()
+        del used, y
+        for a, b in zip(step(layer(HISTORY), x, dy), first):
+            np.testing.assert_array_equal(a, b)
+        y = layer()(x.to(DEVICE).requires_grad_())  # the graph keeps what backward needs
+        y.sum().backward()
+
     def test_frozen_weights_keep_no_codes_of_the_input(self):
         own = layer().requires_grad_(False)
         x = values(T, IN).to(DEVICE).requires_grad_()

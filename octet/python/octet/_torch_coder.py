@@ -1,5 +1,6 @@
 """Codes of linear layers in PyTorch's memory, and the two operators that multiply them."""
 
+import atexit
 import contextlib
 import itertools
 import weakref
@@ -49,14 +50,15 @@ class Coder:
     _ids = itertools.count(1)
     by_id: "weakref.WeakValueDictionary[int, Coder]" = weakref.WeakValueDictionary()
     stateful: "list[weakref.ref[Coder]]" = []  # in the order of their first use, which ranks share
+    _spare: "dict[Any, list[Any]]" = {}  # compiled parts whose coder is gone, by device and recipe: their tables are never freed
 
     def __init__(self, recipe: Recipe):
+        self._codec: Any = None
         self.recipe, self.id = recipe, next(self._ids)
         self.by_id[self.id] = self
         self.recorded = False  # maxima of the current step
         self.steps = 0  # ends of steps
         self._device: Optional[torch.device] = None
-        self._codec: Any = None
         self._parts: dict[Any, list[tuple[list[int], torch.dtype, bool]]] = {}
         self._weight: tuple[Any, Any] = (None, None)
         self._stored: dict[str, torch.Tensor] = {}
@@ -65,13 +67,26 @@ class Coder:
         """The compiled part on that device."""
         if self._codec is None or device != self._device:
             stored = self.state()
-            self._codec = _core.LinearCodec(device.type, device.index or 0, list(self.recipe.options))
+            self._give_back()
+            spare = self._spare.get((device, self.recipe))
+            if spare:
+                self._codec = spare.pop()
+                self._codec.reset(queue_of(device))
+            else:
+                self._codec = _core.LinearCodec(queue_of(device), device.type, device.index or 0, list(self.recipe.options))
             self._device, self._weight, self._parts = device, (None, None), {}
             if self._codec.maxima() and not any(one() is self for one in self.stateful):
                 self.stateful.append(weakref.ref(self, self.stateful.remove))
             if stored:
                 self.load(stored)
         return self._codec
+
+    def _give_back(self) -> None:
+        if self._codec is not None:
+            self._spare.setdefault((self._device, self.recipe), []).append(self._codec)
+
+    def __del__(self) -> None:
+        self._give_back()
 
     def state(self) -> dict[str, torch.Tensor]:
         """Copies of what is kept from step to step: {} for recipes without state."""
@@ -131,6 +146,9 @@ class Coder:
         self._codec.encode_weight(queue_of(self._device), weight.detach().contiguous(), codes, records)
         self._weight = ((key, columns), codes)
         return codes
+
+
+atexit.register(Coder._spare.clear)
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -221,14 +239,15 @@ class Product(torch.autograd.Function):
         y, codes, factors = torch.ops.octet.linear_forward(x, weight, bias, coder, keep, backward, records)
         ctx.save_for_backward(codes, factors, weight)
         ctx.coder, ctx.records, ctx.bias = coder, records, None if bias is None else bias.dtype
-        ctx.steps = None if torch.compiler.is_compiling() else Coder.by_id[coder].steps
+        ctx.owner = None if torch.compiler.is_compiling() else Coder.by_id[coder]  # lives as long as the graph
+        ctx.steps = ctx.owner and ctx.owner.steps
         return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
         codes, factors, weight = ctx.saved_tensors
-        if ctx.steps is not None and ctx.steps != Coder.by_id[ctx.coder].steps:
+        if ctx.owner is not None and ctx.steps != ctx.owner.steps:
             raise RuntimeError("octet.torch: a backward follows the optimizer step after its forward, when the scales of that have moved on; "
                                "step after the backward, or take a recipe without a history")
         dx, dw, db = ctx.needs_input_grad[:3]
