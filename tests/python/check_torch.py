@@ -4,6 +4,7 @@
 Usage: check_torch.py FOLDER [unittest options]; the package is found by PYTHONPATH. Exit code 77: there is no PyTorch.
 """
 import copy
+import importlib.util
 import io
 import os
 import pathlib
@@ -251,6 +252,24 @@ class Frameworks(unittest.TestCase):
         out = [rank.communicate(timeout=120)[0] for rank in ranks]
         self.assertEqual(out[0], out[1])
         self.assertTrue(out[0].startswith("[0.0, 11.0, 12.0, 13.0]"), out[0])
+
+
+class Examples(unittest.TestCase):
+    def test_trainer_and_accelerate_fine_tune_with_one_line(self):
+        if not all(importlib.util.find_spec(name) for name in ("transformers", "accelerate")):
+            self.skipTest("no transformers or no accelerate")
+        text = FOLDER / "text.txt"
+        text.write_text(" ".join(str(i * i % 97) for i in range(4000)))
+        example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python" / "transformers_fp8.py"
+        for loop in ("trainer", "accelerate"):
+            found = {}
+            for recipe in ("bf16", "current"):
+                done = subprocess.run([sys.executable, example, "tiny", text, "--loop", loop, "--recipe", recipe, "--steps", "8"], cwd=FOLDER,
+                                      capture_output=True, text=True)
+                self.assertIn("held-out loss", done.stdout, done.stderr)
+                found[recipe] = float(done.stdout.split()[-1])
+            self.assertAlmostEqual(found["current"], found["bf16"], delta=0.02)
+            self.assertNotEqual(found["current"], found["bf16"])
 
 
 def types_of_calls(codec, names):

@@ -25,7 +25,7 @@ class Recipe:
 
     @classmethod
     def of(cls, given: Union[str, Mapping[str, Any], "Recipe"]) -> "Recipe":
-        """"delayed", or {"name": "delayed", "history": 16}. Raises ConfigError."""
+        """A name, or a dict with `name` and options: {"name": "current", "format": "e4m3"}. Raises ConfigError."""
         if isinstance(given, Recipe):
             return given
         options = {"name": given} if isinstance(given, str) else dict(given)

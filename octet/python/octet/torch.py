@@ -2,7 +2,7 @@
 
     import octet.torch
     model = octet.torch.convert(model, recipe="current")   # linear layers but the head, in place
-    with octet.torch.fp8("block128"):                      # another recipe, or enabled=False, for what runs inside
+    with octet.torch.fp8(other_recipe):                    # another recipe, or enabled=False, for what runs inside
         loss = model(...)
 
 Each of the three products of a layer, y = x W^T, dx = dy W and dW = dy^T x, multiplies 8-bit codes and adds in FP32. Parameters stay as
@@ -28,7 +28,7 @@ from ._torch_steps import end_step
 __all__ = ["Linear", "convert", "end_step", "fp8"]
 
 RecipeLike = Union[str, Mapping[str, Any]]
-"""The name of a recipe (docs/recipes.md), or a dict with `name` and its options: {"name": "delayed", "history": 16}."""
+"""The name of a recipe (docs/recipes.md), or a dict with `name` and its options: {"name": "current", "format": "e4m3"}."""
 
 _log = logging.getLogger("octet")
 _setting: "ContextVar[tuple[bool, Optional[Recipe]]]" = ContextVar("octet.torch.fp8", default=(True, None))
@@ -52,7 +52,7 @@ def fp8(recipe: Optional[RecipeLike] = None, *, enabled: bool = True) -> Iterato
 class Linear(torch.nn.Linear):
     """torch.nn.Linear whose three products multiply 8-bit codes.
 
-    Weight [out_features, in_features] and bias [out_features] are float32 or bfloat16; both features are multiples of 16 (32 under mxfp8).
+    Weight [out_features, in_features] and bias [out_features] are float32 or bfloat16; both features are multiples of 16, or of 32 where 32 values share a scale.
     The input is float32 or bfloat16 [..., in_features] on a CPU or a GPU. Codes of the weight are kept until it changes, so micro-batches
     share them, and backward reads codes of the input, 1 byte per value. A weight without requires_grad keeps none.
 
