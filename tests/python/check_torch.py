@@ -219,6 +219,16 @@ class Frameworks(unittest.TestCase):
         for p, w in zip(own.parameters(), wanted):
             self.assertTrue(torch.equal(p.grad, w))
 
+    def test_blocks_that_are_compiled_alone_share_code(self):
+        own = octet.torch.convert(torch.nn.Sequential(*[model() for _ in range(6)]))
+        plain = own(values(16, 32).to(DEVICE))
+        torch.compiler.reset()
+        torch._dynamo.utils.counters.clear()
+        for block in own:
+            block.compile(backend="aot_eager", dynamic=False)
+        self.assertTrue(torch.equal(own(values(16, 32).to(DEVICE)), plain))
+        self.assertLessEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 2)  # of x with and without a gradient
+
     def test_checkpointed_layers_have_the_same_bits(self):
         x, own = values(T, IN).to(DEVICE), layer(HISTORY)
         plain = step(own, values(T, IN), values(T, OUT, seed=2))

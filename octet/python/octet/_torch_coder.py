@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import itertools
+import json
 import weakref
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Union
@@ -20,8 +21,16 @@ DEVICES = ("cpu", "cuda")
 class Recipe:
     """A scaling recipe and its options, as the section `recipe` of a configuration has them."""
 
+    key: str  # JSON: all options with their TOML texts
     name: str
-    options: tuple[tuple[str, str], ...]  # all keys with their TOML texts
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        return [(name, text) for name, text in json.loads(self.key)]
+
+    @classmethod
+    def from_key(cls, key: str) -> "Recipe":
+        return cls(key, json.loads(dict(json.loads(key)).get("name", '"current"')))
 
     @classmethod
     def of(cls, given: Union[str, Mapping[str, Any], "Recipe"]) -> "Recipe":
@@ -29,13 +38,13 @@ class Recipe:
         if isinstance(given, Recipe):
             return given
         options = {"name": given} if isinstance(given, str) else dict(given)
-        recipe = cls(str(options.get("name", "current")), tuple(assignments(options)))
+        recipe = cls.from_key(json.dumps(list(assignments(options))))
         recipe.unfit(0, 0)
         return recipe
 
     def unfit(self, rows: int, columns: int) -> str:
         """Why a weight [rows, columns] cannot have this recipe's codes; "" if it can."""
-        return _core.unfit(list(self.options), rows, columns)
+        return _core.unfit(self.options, rows, columns)
 
 
 class Changes:
@@ -50,12 +59,16 @@ class Coder:
     _ids = itertools.count(1)
     by_id: "weakref.WeakValueDictionary[int, Coder]" = weakref.WeakValueDictionary()
     stateful: "list[weakref.ref[Coder]]" = []  # in the order of their first use, which ranks share
+    like: "dict[str, dict[torch.device, Coder]]" = {}  # a coder of each recipe and device, for the shapes of codes
     _spare: "dict[Any, list[Any]]" = {}  # compiled parts whose coder is gone, by device and recipe: their tables are never freed
 
     def __init__(self, recipe: Recipe):
         self._codec: Any = None
-        self.recipe, self.id = recipe, next(self._ids)
-        self.by_id[self.id] = self
+        self.recipe, number = recipe, next(self._ids)
+        # A tensor on the CPU, since a number would be a constant of compiled code, which blocks of a model then could not share.
+        self.number = torch.tensor(number)
+        self.by_id[number] = self
+        self.like.setdefault(recipe.key, {})
         self.recorded = False  # maxima of the current step
         self.steps = 0  # ends of steps
         self._device: Optional[torch.device] = None
@@ -73,13 +86,29 @@ class Coder:
                 self._codec = spare.pop()
                 self._codec.reset(queue_of(device))
             else:
-                self._codec = _core.LinearCodec(queue_of(device), device.type, device.index or 0, list(self.recipe.options))
+                self._codec = self._new_codec(device)
             self._device, self._weight, self._parts = device, (None, None), {}
             if self._codec.maxima() and not any(one() is self for one in self.stateful):
                 self.stateful.append(weakref.ref(self, self.stateful.remove))
             if stored:
                 self.load(stored)
         return self._codec
+
+    def _new_codec(self, device: torch.device) -> Any:
+        return _core.LinearCodec(queue_of(device), device.type, device.index or 0, self.recipe.options)
+
+    @classmethod
+    def of(cls, number: torch.Tensor) -> "Coder":
+        return cls.by_id[int(number)]
+
+    @classmethod
+    def shapes(cls, recipe: str, device: torch.device) -> "Coder":
+        """One for parts() alone, of any layer under the recipe."""
+        found = cls.like[recipe]
+        if device not in found:
+            one = found[device] = cls(Recipe.from_key(recipe))
+            one._device, one._codec = device, one._new_codec(device)
+        return found[device]
 
     def _give_back(self) -> None:
         if self._codec is not None:
@@ -176,11 +205,11 @@ def with_rows(x: torch.Tensor, rows: int) -> torch.Tensor:
 
 
 @torch.library.custom_op("octet::linear_forward", mutates_args=())
-def linear_forward(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], coder: int, keep: bool, backward: bool,
-                   records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def linear_forward(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], coder: torch.Tensor, recipe: str, keep: bool,
+                   backward: bool, records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """y [T, out] = x [T, in] weight^T + bias in x's dtype, and, with `keep`, the codes of x that the weight's gradient reads, with their
-    factors: uint8 and float32 on a GPU, else empty. backward: the input's gradient will be asked for."""
-    own = Coder.by_id[coder]
+    factors: uint8 and float32 on a GPU, else empty. backward: the input's gradient will be asked for. coder: its number; recipe: the key of its recipe."""
+    own = Coder.of(coder)
     with device_guard(x.device):
         codec, rows = own.on(x.device), padded(x.shape[0], x.device)
         own.recorded |= records
@@ -194,9 +223,8 @@ def linear_forward(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.T
 
 
 @linear_forward.register_fake
-def _(x, weight, bias, coder, keep, backward, records):
-    own = Coder.by_id[coder]
-    own.on(x.device)
+def _(x, weight, bias, coder, recipe, keep, backward, records):
+    own = Coder.shapes(recipe, x.device)
     shape = padded(int(x.shape[0]), x.device), int(x.shape[1])
     kept = [x.new_empty(size, dtype=kind) for size, kind, of_columns in own.parts("x", shape, x.dtype, True, keep) if of_columns]
     kept += [x.new_empty(0, dtype=torch.float32) for _ in range(2 - len(kept))]
@@ -204,11 +232,11 @@ def _(x, weight, bias, coder, keep, backward, records):
 
 
 @torch.library.custom_op("octet::linear_backward", mutates_args=())
-def linear_backward(dy: torch.Tensor, codes: torch.Tensor, factors: torch.Tensor, weight: torch.Tensor, coder: int, dx: bool, dw: bool,
-                    db: bool, records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def linear_backward(dy: torch.Tensor, codes: torch.Tensor, factors: torch.Tensor, weight: torch.Tensor, coder: torch.Tensor, dx: bool,
+                    dw: bool, db: bool, records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """dx [T, in] = dy [T, out] weight in dy's dtype, dw [out, in] = dy^T x in weight's, and db [out] = sum of dy in float32, as far as they
     are asked for; else empty. codes, factors: of x, from linear_forward."""
-    own = Coder.by_id[coder]
+    own = Coder.of(coder)
     with device_guard(dy.device):
         codec, rows = own.on(dy.device), padded(dy.shape[0], dy.device)
         own.recorded |= records
@@ -235,21 +263,21 @@ class Product(torch.autograd.Function):
     """y = x weight^T + bias by the operators above. x: [T, in]."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, coder, keep, backward, records):
-        y, codes, factors = torch.ops.octet.linear_forward(x, weight, bias, coder, keep, backward, records)
-        ctx.save_for_backward(codes, factors, weight)
-        ctx.coder, ctx.records, ctx.bias = coder, records, None if bias is None else bias.dtype
-        ctx.owner = None if torch.compiler.is_compiling() else Coder.by_id[coder]  # lives as long as the graph
+    def forward(ctx, x, weight, bias, coder, recipe, keep, backward, records):
+        y, codes, factors = torch.ops.octet.linear_forward(x, weight, bias, coder, recipe, keep, backward, records)
+        ctx.save_for_backward(codes, factors, weight, coder)
+        ctx.records, ctx.bias = records, None if bias is None else bias.dtype
+        ctx.owner = None if torch.compiler.is_compiling() else Coder.of(coder)  # lives as long as the graph
         ctx.steps = ctx.owner and ctx.owner.steps
         return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        codes, factors, weight = ctx.saved_tensors
+        codes, factors, weight, coder = ctx.saved_tensors
         if ctx.owner is not None and ctx.steps != ctx.owner.steps:
             raise RuntimeError("octet.torch: a backward follows the optimizer step after its forward, when the scales of that have moved on; "
                                "step after the backward, or take a recipe without a history")
         dx, dw, db = ctx.needs_input_grad[:3]
-        out = torch.ops.octet.linear_backward(dy, codes, factors, weight, ctx.coder, dx, dw, db, ctx.records)
-        return (out[0] if dx else None, out[1] if dw else None, out[2].to(ctx.bias) if db else None, None, None, None, None)
+        out = torch.ops.octet.linear_backward(dy, codes, factors, weight, coder, dx, dw, db, ctx.records)
+        return (out[0] if dx else None, out[1] if dw else None, out[2].to(ctx.bias) if db else None, None, None, None, None, None)

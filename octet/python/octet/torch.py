@@ -81,8 +81,8 @@ class Linear(torch.nn.Linear):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         self._require(x)
         grad = torch.is_grad_enabled()
-        y = Product.apply(x, self.weight, self.bias, coder.id, grad and self.weight.requires_grad, grad and x.requires_grad,
-                          grad and self.training)
+        y = Product.apply(x, self.weight, self.bias, coder.number, coder.recipe.key, grad and self.weight.requires_grad,
+                          grad and x.requires_grad, grad and self.training)
         return y.view(*input.shape[:-1], self.out_features)
 
     def _require(self, x: torch.Tensor) -> None:
