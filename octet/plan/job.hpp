@@ -25,7 +25,7 @@ struct Job {
 
 /// The shape of its pipeline.
 inline parallel::PipelineShape pipeline_shape(const Layout& l, const Job& job) {
-  return {.stages = int(l.pipeline), .chunks = int(l.chunks), .micro_batches = int(job.micro_batches(l))};
+  return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, job.micro_batches(l));
 }
 
 }  // namespace octet::plan

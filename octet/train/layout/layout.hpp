@@ -28,7 +28,7 @@ struct Layout {
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
   /// Ranks among which ZeRO divides the state.
   std::int64_t shards() const { return data * context; }
-  bool defers() const { return schedule == parallel::Schedule::zero_bubble; }
+  bool defers() const { return schedule == parallel::Schedule::zero_bubble || schedule == parallel::Schedule::dualpipe_v; }
   bool operator==(const Layout&) const = default;
 };
 /// "tensor 4 x pipeline 2 x data 8, ZeRO-1, micro-batch 2", without axes of 1.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,8 @@ namespace octet::train {
 ///
 ///   borders    from its input's arrival until its gradient leaves; the next micro-batch there waits until it has left
 ///   saved      activations, from its forward to the end of the gradient of its input
-///   operands   of weights' gradients, from its forward to the end of these. Of zero_bubble alone, which computes them later; other
-///              schedules have operands beside the activations
+///   operands   of weights' gradients, from its forward to the end of these. Of micro-batches for which the schedule computes them later;
+///              others have operands beside the activations
 ///
 /// The computation of a chunk is recorded and replayed by parts (tensor/replay.hpp): forward, backward, gradients of weights. A form of it
 /// is a combination of slots, since each has addresses of its own. Transfers are launched between these parts.
@@ -91,12 +92,16 @@ class Pipeline {
   };
   using Key = std::pair<int, int>;  // micro-batch, chunk
 
-  int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
+  /// The actions of this stage, and the micro-batches whose gradients of weights are computed apart from those of inputs.
+  struct Course {
+    parallel::StageActions actions;
+    std::set<Key> deferred;
+  };
+  Course course_of(const std::vector<parallel::StageActions>&) const;
+  int part(int chunk) const { return shape_.part(stages_.rank(), chunk); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
-  bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
-  bool one_chunk() const { return chunks_ * stages_.size() == 1; }
-  /// Whether gradients of weights are computed apart from those of inputs.
-  bool defers() const { return schedule_ == parallel::Schedule::zero_bubble; }
+  bool has_head(int chunk) const { return part(chunk) + 1 == shape_.parts(); }
+  bool one_chunk() const { return shape_.parts() == 1; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
   static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }
   Region take(Flight&, Use);
@@ -106,9 +111,12 @@ class Pipeline {
   scaling::Pass pass_of(Flight&, const Step&);
   Replay::Form form_of(const Key&, const Flight&, const Step&) const;
   Replay::Turn turn_of(const Key&, const Flight&, int micro_batches, const Step&);
-  void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
+  void run(const Course&, std::span<const data::Batch>, const Step&);
   bool train_whole(std::span<const data::Batch>, const Step&);
-  void forward(const Key&, std::span<const data::Batch>, const Step&);
+  void receive(const parallel::PipelineAction&, std::span<const data::Batch>);
+  void send(const parallel::PipelineAction&, std::span<const data::Batch>);
+  void compute(const parallel::PipelineAction&, const Course&, std::span<const data::Batch>, const Step&);
+  void forward(const Key&, bool defers, std::span<const data::Batch>, const Step&);
   void backward(const Key&, const Step&);
   void weight_gradient(const Key&, const Step&);
   /// f(borders) for each chunk of this stage, without saved activations.
@@ -122,14 +130,14 @@ class Pipeline {
   models::Model& model_;
   comm::Communicator& stages_;
   parallel::Schedule schedule_;
-  int chunks_;
+  parallel::PipelineShape shape_;
   parallel::Transfers transfers_;
   SequenceMember member_;
   std::map<Key, Flight> flights_;
   Replay recordings_;
-  std::array<std::vector<bool>, uses> taken_;      // slots, by use
-  std::map<int, Leaving> leaving_;                 // gradients of inputs, by their slot of borders
-  std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
+  std::array<std::vector<bool>, uses> taken_;  // slots, by use
+  std::map<int, Leaving> leaving_;             // gradients of inputs, by their slot of borders
+  std::map<int, Course> courses_;              // by the number of micro-batches
 };
 
 }  // namespace octet::train
