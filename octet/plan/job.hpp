@@ -25,7 +25,9 @@ struct Job {
 
 /// The shape of its pipeline.
 inline parallel::PipelineShape pipeline_shape(const Layout& l, const Job& job) {
-  return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, job.micro_batches(l));
+  parallel::PipelineShape out = parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, job.micro_batches(l));
+  out.pairs = out.folded && l.experts > 1;
+  return out;
 }
 
 }  // namespace octet::plan

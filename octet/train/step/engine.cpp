@@ -69,7 +69,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), shared_by_stages(c, *model)),
       weight_scales(stream, axes.parts(), *model),
-      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
+      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),
+               axes.turns()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
@@ -110,10 +111,10 @@ Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, b
 }
 
 bool Engine::train(std::span<const data::Batch> micro_batches, const scaling::Pass& pass, std::int64_t tokens,
-                   const std::function<bool()>& proceeds) {
+                   const std::function<bool()>& proceeds, const parallel::Turns::Piece& piece) {
   sharding.begin_step(int(micro_batches.size()), true);
   Pipeline::Step step = step_of(pass, tokens, true);
-  step.proceeds = proceeds;
+  step.proceeds = proceeds, step.piece = piece;
   if (!pipeline.train(micro_batches, step)) return false;
   sharding.end_step(stream);
   return true;

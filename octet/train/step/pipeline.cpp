@@ -20,14 +20,18 @@ std::int64_t address(const Tensor& t) { return std::int64_t(reinterpret_cast<std
 }  // namespace
 
 Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
-                   const SequenceMember& member)
+                   const SequenceMember& member, parallel::Turns& turns)
     : stream_(stream),
       model_(model),
       stages_(stages),
       schedule_(schedule),
       shape_(parallel::pipeline_shape(schedule, stages.size(), chunks, 0)),
       transfers_(stages, wire),
-      member_(member) {}
+      member_(member),
+      turns_(turns) {
+  shape_.pairs = shape_.folded && turns.pairs() && shape_.stages > 1;
+  if (shape_.pairs) beside_ = std::make_unique<Stream>(stream);
+}
 
 Pipeline::Course Pipeline::course_of(const std::vector<StageActions>& all) const {
   Course out{all[std::size_t(stages_.rank())], {}};
@@ -76,8 +80,10 @@ bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& ste
 }
 
 void Pipeline::run(const Course& course, std::span<const data::Batch> batches, const Step& step) {
-  for (const PipelineAction& a : course.actions) {
-    if (a.computes()) compute(a, course, batches, step);
+  for (auto at = course.actions.begin(); at != course.actions.end(); ++at) {
+    const PipelineAction& a = *at;
+    if (a.paired) pair(a, *++at, course, batches, step);
+    else if (a.computes()) compute(a, course, batches, step);
     else if (a.sends() || !a.transfers()) send(a, batches);
     else receive(a, batches);
   }
@@ -92,8 +98,35 @@ void Pipeline::compute(const PipelineAction& a, const Course& course, std::span<
   switch (a.kind) {
     case Kind::forward: return forward(key, course.deferred.contains(key), batches, step);
     case Kind::weight_gradient: return weight_gradient(key, step);
-    default: return backward(key, step);
+    default: return backward(key, step, stream_);
   }
+}
+
+// Gradients have draws of their micro-batch, so each pass begins it again. On a GPU the work of both is in the order of their turns.
+void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Course& course, std::span<const data::Batch> batches,
+                    const Step& step) {
+  follow(*beside_, stream_);
+  turns_.run({.name = format("forward of micro-batch {}", a.micro_batch),
+              .work = [&] { compute(a, course, batches, step); },
+              .resumed =
+                  [&] {
+                    follow(stream_, *beside_);
+                    step.before(a.micro_batch);
+                  }},
+             {.name = format("backward of micro-batch {}", b.micro_batch),
+              .work =
+                  [&] {
+                    follow(*beside_, stream_);
+                    backward({b.micro_batch, b.chunk}, step, *beside_);
+                  },
+              .resumed =
+                  [&] {
+                    step.before(b.micro_batch);
+                    follow(*beside_, stream_);
+                  },
+              .attends_first = false},
+             step.piece);
+  follow(stream_, *beside_);
 }
 
 void Pipeline::receive(const PipelineAction& a, std::span<const data::Batch> batches) {
@@ -169,8 +202,9 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
   return form;
 }
 
+// Passes in turn are not recorded: the host reads how many rows come, and allocations of two passes mix.
 Replay::Turn Pipeline::turn_of(const Key& key, const Flight& f, int micro_batches, const Step& step) {
-  if (step.exchanges && key.first + 1 == micro_batches) return {};
+  if (shape_.pairs || (step.exchanges && key.first + 1 == micro_batches)) return {};
   return recordings_.begin(stream_, form_of(key, f, step));
 }
 
@@ -187,10 +221,10 @@ void Pipeline::forward(const Key& key, bool defers, std::span<const data::Batch>
   });
 }
 
-void Pipeline::backward(const Key& key, const Step& step) {
+void Pipeline::backward(const Key& key, const Step& step, Stream& stream) {
   Flight& f = flights_.at(key);
   step.before(key.first);
-  recordings_.part(stream_, f.turn, backward_part, [&] { model_.backward(stream_, f.batch, pass_of(f, step), f.border); });
+  recordings_.part(stream, f.turn, backward_part, [&] { model_.backward(stream, f.batch, pass_of(f, step), f.border); });
   give_back(key, Use::saved);
   if (embeds(key.second)) give_back(key, Use::borders);
 }

@@ -13,6 +13,7 @@
 #include "octet/models/model.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/transfers.hpp"
+#include "octet/parallel/turns.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/upload.hpp"
 
@@ -36,6 +37,9 @@ namespace octet::train {
 /// One stage is a pipeline of one chunk, which has all of a micro-batch before the next one begins: forward, backward and the work after
 /// them are one part of a recording, and nothing travels.
 ///
+/// A forward and a backward of different micro-batches that a schedule pairs run in turn (parallel/turns.hpp). They are of different
+/// chunks.
+///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
 class Pipeline {
@@ -44,7 +48,7 @@ class Pipeline {
   using Wire = parallel::TensorWire;
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
   Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
-           const SequenceMember& = {});
+           const SequenceMember& = {}, parallel::Turns& = parallel::apart());
   ~Pipeline() { stages_.withdraw_sends(); }
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -61,6 +65,7 @@ class Pipeline {
     // the end of that work, and the border's gradient with it, so this micro-batch runs normally. With one stage the work of a micro-batch
     // depends on its place.
     bool exchanges = false;
+    parallel::Turns::Piece piece = {};  // is told of each piece of passes in turn
   };
   /// Forward and backward of all micro-batches in the order of the schedule. False if a micro-batch did not begin.
   bool train(std::span<const data::Batch>, const Step&);
@@ -117,7 +122,9 @@ class Pipeline {
   void send(const parallel::PipelineAction&, std::span<const data::Batch>);
   void compute(const parallel::PipelineAction&, const Course&, std::span<const data::Batch>, const Step&);
   void forward(const Key&, bool defers, std::span<const data::Batch>, const Step&);
-  void backward(const Key&, const Step&);
+  void backward(const Key&, const Step&, Stream&);
+  void pair(const parallel::PipelineAction& forward, const parallel::PipelineAction& backward, const Course&, std::span<const data::Batch>,
+            const Step&);
   void weight_gradient(const Key&, const Step&);
   /// f(borders) for each chunk of this stage, without saved activations.
   template <class F>
@@ -133,6 +140,8 @@ class Pipeline {
   parallel::PipelineShape shape_;
   parallel::Transfers transfers_;
   SequenceMember member_;
+  parallel::Turns& turns_;
+  std::unique_ptr<Stream> beside_;  // of the second pass of a pair, with scratch of its own
   std::map<Key, Flight> flights_;
   Replay recordings_;
   std::array<std::vector<bool>, uses> taken_;  // slots, by use
