@@ -24,6 +24,11 @@ EngineConfig config_of(const std::string& family, const std::string& recipe = "f
   if (family == "qwen3_moe") c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
   if (family == "deepseek_moe")
     c.shape.layers = 3, c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .first_dense = 1};
+  if (family == "deepseek_v2" || family == "deepseek_v3") {
+    c.shape.latent = small_latent(c.shape), c.shape.tied = false;
+    c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .normalize = family == "deepseek_v3"};
+    if (family == "deepseek_v3") c.shape.experts.score = ops::Routing::Score::sigmoid;
+  }
   return c;
 }
 
@@ -125,7 +130,7 @@ void expect_whole_logits(const EngineConfig& c, const Decoder::Config& decoding,
   }
 }
 
-const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe"};
+const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe", "deepseek_v2", "deepseek_v3"};
 constexpr double longest_sum = 96 * octet::testing::unit_f32;
 
 TEST(Decoder, LogitsOfStoredKeysAreThoseOfWholeTexts) {
@@ -164,6 +169,9 @@ TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {
   const Decoder::Config small{.texts = 3, .longest = 64}, large{.texts = std::int64_t(1) << 40, .longest = 64};
   EXPECT_EQ(Decoder::key_bytes(*e, small), 3 * 64 * 2 * (2 * 2 * 16 * 2)) << "2 blocks; keys and values of 2 heads of 16 BF16 values";
   EXPECT_EQ(Decoder::key_bytes(*e, {.texts = 1, .longest = 1, .codes = DType::e4m3}), 2 * 2 * 2 * (16 + 4));
+  const auto latent = engine_of(config_of("deepseek_v3", "bf16"));
+  const models::ModelShape& s = latent->model->shape();
+  EXPECT_EQ(Decoder::key_bytes(*latent, {.texts = 1, .longest = 1}), s.layers * s.heads * (s.head_dim + s.latent.value_width) * 2);
   try {
     Decoder::make(*e, large);
     FAIL();
