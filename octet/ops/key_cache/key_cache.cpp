@@ -67,6 +67,7 @@ void store_keys(Stream& stream, const StoreKeys& a) {
 
 void cached_attention(Stream& stream, const CachedAttention& a) {
   check_all("cached_attention", stream, a, a.from);
+  check(a.window >= 0, "cached_attention: a window must be 0 or more tokens, got {}", a.window);
   const std::int64_t tokens = a.qkv.shape[0];
   check(a.o.shape == Shape{tokens, a.heads.out_columns()} && a.o.dtype == a.qkv.dtype, "cached_attention: o must be {} [{}, {}], got {} {}",
         a.qkv.dtype, tokens, a.heads.out_columns(), a.o.dtype, a.o.shape);

@@ -32,14 +32,19 @@ template <class T, class Rows>
 struct Group {
   const ops::CachedAttention& a;
   CachedAttentionFloats floats;
-  std::int64_t token, head, keys;
+  std::int64_t token, head, first_key, keys;
   const Rows *k, *v;
   const float *k_descales, *v_descales;
   float *query, *scores;
 
   Group(const ops::CachedAttention& a, std::int64_t token, std::int64_t head, float* scratch)
-      : a(a), floats(a), token(token), head(head), keys(a.at.place.as<std::int32_t>()[token] + 1) {
-    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head);
+      : a(a),
+        floats(a),
+        token(token),
+        head(head),
+        first_key(ops::first_place(a.at.place.as<std::int32_t>()[token], a.window)),
+        keys(a.at.place.as<std::int32_t>()[token] + 1 - first_key) {
+    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head) + first_key;
     k = a.from.keys.as<Rows>() + first * a.heads.head_dim, v = a.from.values.as<Rows>() + first * a.heads.value_dim();
     k_descales = a.from.key_descales ? a.from.key_descales.f32() + first : nullptr;
     v_descales = a.from.value_descales ? a.from.value_descales.f32() + first : nullptr;
