@@ -11,8 +11,7 @@ const ops::KeyRows& StoredKeys::rows_of(Stream& stream, int block, const ops::At
   if (blocks_.size() <= std::size_t(block)) blocks_.resize(std::size_t(block) + 1);
   std::optional<ops::KeyRows>& rows = blocks_[std::size_t(block)];
   if (!rows)
-    rows = ops::key_rows(stream, config_.codes.value_or(a.qkv.dtype), config_.sequences, a.heads.kv_heads, config_.capacity,
-                         a.heads.head_dim, config_.region);
+    rows = ops::key_rows(stream, config_.codes.value_or(a.qkv.dtype), config_.sequences, a.heads, config_.capacity, config_.region);
   return *rows;
 }
 

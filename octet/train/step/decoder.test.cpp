@@ -26,6 +26,11 @@ EngineConfig config_of(const std::string& family, const std::string& recipe = "f
   if (family == "gemma3_text") c.shape.window = {.tokens = 7, .global_step = 2, .rope_theta = 100};
   if (family == "deepseek_moe")
     c.shape.layers = 3, c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .first_dense = 1};
+  if (family == "deepseek_v2" || family == "deepseek_v3") {
+    c.shape.latent = small_latent(c.shape), c.shape.tied = false;
+    c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .normalize = family == "deepseek_v3"};
+    if (family == "deepseek_v3") c.shape.experts.score = ops::Routing::Score::sigmoid;
+  }
   return c;
 }
 
@@ -127,7 +132,8 @@ void expect_whole_logits(const EngineConfig& c, const Decoder::Config& decoding,
   }
 }
 
-const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe", "granite", "gemma3_text"};
+const std::vector<std::string> families = {"llama",   "gpt2",        "qwen3",       "qwen3_moe",  "deepseek_moe",
+                                           "granite", "gemma3_text", "deepseek_v2", "deepseek_v3"};
 constexpr double longest_sum = 96 * octet::testing::unit_f32;
 
 TEST(Decoder, LogitsOfStoredKeysAreThoseOfWholeTexts) {
@@ -166,6 +172,9 @@ TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {
   const Decoder::Config small{.texts = 3, .longest = 64}, large{.texts = std::int64_t(1) << 40, .longest = 64};
   EXPECT_EQ(Decoder::key_bytes(*e, small), 3 * 64 * 2 * (2 * 2 * 16 * 2)) << "2 blocks; keys and values of 2 heads of 16 BF16 values";
   EXPECT_EQ(Decoder::key_bytes(*e, {.texts = 1, .longest = 1, .codes = DType::e4m3}), 2 * 2 * 2 * (16 + 4));
+  const auto latent = engine_of(config_of("deepseek_v3", "bf16"));
+  const models::ModelShape& s = latent->model->shape();
+  EXPECT_EQ(Decoder::key_bytes(*latent, {.texts = 1, .longest = 1}), s.layers * s.heads * (s.head_dim + s.latent.value_width) * 2);
   try {
     Decoder::make(*e, large);
     FAIL();
