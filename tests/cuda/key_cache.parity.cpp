@@ -23,9 +23,10 @@ Tokens tokens_of(std::int32_t stored, std::int32_t added) {
   return out;
 }
 
-Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added) {
+Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added, std::int64_t window = 0) {
   return {
-      format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) + format(", {} tokens", added),
+      format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) +
+          format(", {} tokens, window {}", added, window),
       [=](Side& side) {
         const std::int64_t capacity = 600;
         const ops::KeyRows rows =
@@ -39,7 +40,7 @@ Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t a
           const Tensor qkv = side.gaussian({T, heads.columns()}, seed, dtype), o = side.poisoned({T, heads.heads * heads.head_dim}, dtype);
           ops::store_keys(side.stream(), {.qkv = qkv, .heads = heads, .to = rows, .at = at, .read_back = true});
           side.result("read back", qkv, same_bits());
-          ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at});
+          ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at, .window = window});
           const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
           side.result("o", o, within(2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1))));
         };
@@ -74,6 +75,7 @@ std::vector<Case> make() {
     for (const bool coded : {false, true})
       for (const ops::QkvShape& heads : {ops::QkvShape{4, 2, 64, 1}, {7, 1, 128, 1}, {2, 2, 40, 1}, {3, 1, 256, 1}})
         for (const std::int32_t added : {1, 9}) cases.push_back(growing(dtype, coded, heads, added));
+    cases.push_back(growing(dtype, false, {4, 2, 64, 1, {}, 0, 0.5f}, 9, 33));
     cases.push_back(places(dtype));
   }
   return cases;

@@ -34,7 +34,8 @@ void check_places(const char* op, const Stream& stream, const TokenPlaces& at, s
 template <class Args>
 void check_all(const char* op, const Stream& stream, const Args& a, const KeyRows& rows) {
   check_qkv(op, a.heads, a.qkv);
-  check(!a.heads.part && a.heads.is_usual(), "{}: parts of sequences, and values of other widths than keys, have no stored keys", op);
+  check(!a.heads.part && a.heads.value_dim() == a.heads.head_dim,
+        "{}: parts of sequences, and values of other widths than keys, have no stored keys", op);
   check_rows(op, a.heads, rows, a.qkv.dtype);
   check_places(op, stream, a.at, a.qkv.shape[0], rows);
 }
@@ -68,6 +69,7 @@ void store_keys(Stream& stream, const StoreKeys& a) {
 
 void cached_attention(Stream& stream, const CachedAttention& a) {
   check_all("cached_attention", stream, a, a.from);
+  check(a.window >= 0, "cached_attention: a window must be 0 or more tokens, got {}", a.window);
   const std::int64_t tokens = a.qkv.shape[0];
   check(a.o.shape == Shape{tokens, a.heads.heads * a.heads.head_dim} && a.o.dtype == a.qkv.dtype,
         "cached_attention: o must be {} [{}, {}], got {} {}", a.qkv.dtype, tokens, a.heads.heads * a.heads.head_dim, a.o.dtype, a.o.shape);

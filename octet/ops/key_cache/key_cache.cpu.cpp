@@ -32,14 +32,19 @@ template <class T, class Rows>
 struct Group {
   const ops::CachedAttention& a;
   CachedAttentionFloats floats;
-  std::int64_t token, head, keys;
+  std::int64_t token, head, first_key, keys;
   const Rows *k, *v;
   const float *k_descales, *v_descales;
   float *query, *scores;
 
   Group(const ops::CachedAttention& a, std::int64_t token, std::int64_t head, float* scratch)
-      : a(a), floats(a), token(token), head(head), keys(a.at.place.as<std::int32_t>()[token] + 1) {
-    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head), d = a.heads.head_dim;
+      : a(a),
+        floats(a),
+        token(token),
+        head(head),
+        first_key(ops::first_place(a.at.place.as<std::int32_t>()[token], a.window)),
+        keys(a.at.place.as<std::int32_t>()[token] + 1 - first_key) {
+    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head) + first_key, d = a.heads.head_dim;
     k = a.from.keys.as<Rows>() + first * d, v = a.from.values.as<Rows>() + first * d;
     k_descales = a.from.key_descales ? a.from.key_descales.f32() + first : nullptr;
     v_descales = a.from.value_descales ? a.from.value_descales.f32() + first : nullptr;
@@ -48,7 +53,7 @@ struct Group {
 
   void load_queries() const {
     const std::int64_t d = a.heads.head_dim, group = a.heads.group();
-    const float factor = 1.0f / __builtin_sqrtf(float(d));
+    const float factor = a.heads.scale();
     const T* const x = a.qkv.as<T>() + token * a.qkv.shape[1] + a.heads.query_column(head * group);
     for (std::int64_t h = 0; h < group; ++h)
       Lane{}.each(d, [&](auto at) { Lane{}.store(query + h * floats.query, at, Lane{}.load(x + h * d, at) * factor); });

@@ -16,6 +16,7 @@ Places places_of(const ops::TokenPlaces& at) { return {at.sequence.as<std::int32
 struct Sizes {
   int heads, kv_heads, d, columns;
   std::int64_t capacity;
+  std::int64_t window = 0;
   __device__ __forceinline__ std::int64_t first_row(int sequence, int head) const {
     return (std::int64_t(sequence) * kv_heads + head) * capacity;
   }
@@ -116,10 +117,11 @@ __global__ void __launch_bounds__(32 * warps)
     const int c = lane + 32 * i;
     q[i] = c < s.d ? cuda::load<1>(qkv, std::int64_t(token) * s.columns + head * s.d + c).v[0] * factor : 0.0f;
   }
-  const std::int64_t first = s.first_row(sequence, head / (s.heads / s.kv_heads));
+  const std::int64_t first_key = ops::first_place(at.place[token], s.window),
+                     first = s.first_row(sequence, head / (s.heads / s.kv_heads)) + first_key;
   Partial p;
   attend(s, q, keys + first * s.d, values + first * s.d, key_descales != nullptr ? key_descales + first : nullptr,
-         value_descales != nullptr ? value_descales + first : nullptr, at.place[token] + 1, warp, lane, p);
+         value_descales != nullptr ? value_descales + first : nullptr, at.place[token] + 1 - first_key, warp, lane, p);
   float *const of_warp = shared + warp * (s.d + 2), most_of_all = 0;
   if (lane == 0) of_warp[0] = p.most, of_warp[1] = p.sum;
 #pragma unroll
@@ -170,12 +172,13 @@ void store_keys(Queue queue, const ops::StoreKeys& a) {
 void cached_attention(Queue queue, const ops::CachedAttention& a, const Tensor&) {
   if (a.qkv.shape[0] == 0) return;
   require_limits(a.qkv, a.heads);
-  const float factor = 1.0f / sqrtf(float(a.heads.head_dim));
+  Sizes sizes = sizes_of(a.heads, a.from);
+  sizes.window = a.window;
   with_types(a.qkv, a.from, [&]<class T, class Row>() {
     const dim3 grid(unsigned(a.heads.heads), unsigned(a.qkv.shape[0]));
     const std::size_t bytes = sizeof(float) * warps * std::size_t(a.heads.head_dim + 2);
     cached_attention_kernel<T, Row>
-        <<<grid, 32 * warps, bytes, queue>>>(sizes_of(a.heads, a.from), places_of(a.at), factor, a.qkv.as<T>(), a.from.keys.as<Row>(),
+        <<<grid, 32 * warps, bytes, queue>>>(sizes, places_of(a.at), a.heads.scale(), a.qkv.as<T>(), a.from.keys.as<Row>(),
                                              a.from.values.as<Row>(), a.from.key_descales.f32(), a.from.value_descales.f32(), a.o.as<T>());
   });
   launched("cached_attention_kernel");

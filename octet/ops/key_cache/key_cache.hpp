@@ -42,7 +42,7 @@ struct StoreKeys {
 void store_keys(Stream&, const StoreKeys&);
 
 /// Attention of each token over all places of its sequence up to its own, whose keys and values are stored. For token t at place p:
-///   s[j] = sum_c q[c] k[j, c] / sqrt(d)     j <= p
+///   s[j] = f sum_c q[c] k[j, c] / sqrt(d)     j <= p, and j > p - window unless window is 0;   f = heads.score_factor
 ///   o[t, c] = sum_j exp(s[j] - lse) v[j, c],   lse = log sum_j exp(s[j])
 /// per query head. qkv: [T, (H + 2 Hkv) d] f32, bf16 or f16, of which queries are read; o: [T, H d] of its dtype. Products, softmax and
 /// sums are FP32; results do not depend on the number of threads or on other tokens. Heads have up to 512 columns on a GPU. Workspace on a
@@ -52,6 +52,7 @@ struct CachedAttention {
   QkvShape heads;
   KeyRows from;
   TokenPlaces at;
+  std::int64_t window = 0;
 };
 /// Throws ContractError on other shapes or dtypes, DeviceError beyond the limits of a GPU.
 void cached_attention(Stream&, const CachedAttention&);

@@ -16,12 +16,14 @@ struct Case {
   QkvShape heads;
   std::vector<std::vector<std::int32_t>> lengths;  // of each call: tokens that each sequence gets, -1 apart: a row without a sequence
   std::int64_t capacity;
+  std::int64_t window = 0;
 };
 // One token, groups, odd and long heads; sequences of different lengths that grow by different numbers of tokens.
 const std::vector<Case> cases = {{{1, 1, 16, 1}, {{1}, {1}, {1}}, 3},
                                  {{6, 2, 24, 1}, {{5, 0, 33}, {1, 1, 1}, {1, 7, 1}}, 40},
                                  {{4, 4, 5, 1}, {{17}, {3}}, 20},
-                                 {{2, 1, 160, 1}, {{2, 9}, {1, 1}}, 11}};
+                                 {{2, 1, 160, 1}, {{2, 9}, {1, 1}}, 11},
+                                 {{4, 2, 24, 1, {}, 0, 0.5f}, {{9, 3}, {1, 1}}, 11, 4}};
 
 struct Kernels {
   void (*store)(const StoreKeys&);
@@ -77,16 +79,17 @@ struct Reference {
       return rows[std::size_t(sequence)][j][std::size_t((c.heads.kv_heads + kv) * d + i)];
     };
     std::vector<double> s(place + 1);
+    const std::size_t first = c.window > 0 && place + 1 > std::size_t(c.window) ? place + 1 - std::size_t(c.window) : 0;
     double most = -INFINITY, error = 0, sum = 0;
-    for (std::size_t j = 0; j <= place; ++j) {
+    for (std::size_t j = first; j <= place; ++j) {
       double magnitude = 0;
       for (std::int64_t i = 0; i < d; ++i) {
-        const double p = qkv[std::size_t(head * d + i)] * key(j, i) / std::sqrt(double(d));
+        const double p = qkv[std::size_t(head * d + i)] * key(j, i) * c.heads.score_factor / std::sqrt(double(d));
         s[j] += p, magnitude += std::fabs(p);
       }
       error = std::max(error, dot_bound(double(d) + 4, unit_f32, magnitude)), most = std::max(most, s[j]);
     }
-    for (double& x : s) sum += x = std::exp(x - most);
+    for (std::size_t j = 0; j <= place; ++j) sum += s[j] = j < first ? 0 : std::exp(s[j] - most);
     const auto [unit, smallest] = testing::rounding_to(o.dtype);
     for (std::int64_t i = 0; i < d; ++i) {
       double wanted = 0, magnitude = 0;
@@ -118,7 +121,7 @@ void run(const Case& c, DType type, bool coded, const Kernels& kernel) {
     for (std::size_t t = 0; t + 1 < of.size(); ++t)
       reference.add(of[t], testing::values(qkv, std::int64_t(t) * qkv.shape[1], qkv.shape[1]));
     kernel.store({.qkv = qkv, .heads = c.heads, .to = rows, .at = {sequence, at}});
-    const CachedAttention a{.qkv = qkv, .o = o, .heads = c.heads, .from = rows, .at = {sequence, at}};
+    const CachedAttention a{.qkv = qkv, .o = o, .heads = c.heads, .from = rows, .at = {sequence, at}, .window = c.window};
     kernel.attend(a, s.empty({cpu::threads(), cpu::CachedAttentionFloats(a).all}, DType::f32));
     for (std::size_t t = 0; t + 1 < of.size(); ++t)
       for (std::int64_t h = 0; h < c.heads.heads; ++h)

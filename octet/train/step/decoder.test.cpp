@@ -22,6 +22,8 @@ EngineConfig config_of(const std::string& family, const std::string& recipe = "f
   EngineConfig c = small_engine(family, recipe);
   c.optimizer.reset(), c.sequence = c.shape.max_sequence;
   if (family == "qwen3_moe") c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
+  if (family == "granite") c.shape.multipliers = {.embedding = 3, .branch = 0.3, .logits_divisor = 4, .scores = 0.1};
+  if (family == "gemma3_text") c.shape.window = {.tokens = 7, .global_step = 2, .rope_theta = 100};
   if (family == "deepseek_moe")
     c.shape.layers = 3, c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .first_dense = 1};
   return c;
@@ -50,7 +52,7 @@ Ids random_ids(std::size_t n, std::uint64_t seed) {
 // Keys and values of whole sequences, rounded as codes with a power-of-two scale per row are: to the nearest of a table of all codes.
 class RoundedKeys final : public nn::KeyCache {
  public:
-  void attend(Stream& stream, int, const ops::AttentionForward& a) override {
+  void attend(Stream& stream, int, const ops::AttentionForward& a, std::int64_t) override {
     for (std::int64_t t = 0; t < a.qkv.shape[0]; ++t)
       for (std::int64_t h = a.heads.heads; h < a.heads.heads + 2 * a.heads.kv_heads; ++h)
         round(a.qkv.f32() + t * a.qkv.shape[1] + h * a.heads.head_dim, a.heads.head_dim);
@@ -125,7 +127,7 @@ void expect_whole_logits(const EngineConfig& c, const Decoder::Config& decoding,
   }
 }
 
-const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe"};
+const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe", "granite", "gemma3_text"};
 constexpr double longest_sum = 96 * octet::testing::unit_f32;
 
 TEST(Decoder, LogitsOfStoredKeysAreThoseOfWholeTexts) {

@@ -52,7 +52,7 @@ EngineConfig engine_of(const std::string& family, const std::string& recipe) {
 }
 
 TEST(Tensor, Fp32HasTheGradientsAndLossesOfOneRank) {
-  for (const std::string family : {"llama", "qwen2", "qwen3"}) {
+  for (const std::string family : {"llama", "qwen2", "qwen3", "gemma3_text"}) {
     const EngineConfig config = engine_of(family, "fp32");
     const MeshSteps one = steps_on(config, {}, 5);
     for (const Mesh mesh :
