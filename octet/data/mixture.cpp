@@ -25,9 +25,7 @@ Share parse_share(const std::string& text) {
 }
 
 // The first text has the order that it would have alone.
-std::uint64_t seed_of(std::uint64_t seed, std::size_t text) {
-  return seed + text * hash_of("text of a mixture");
-}
+std::uint64_t seed_of(std::uint64_t seed, std::size_t text) { return seed + text * hash_of("text of a mixture"); }
 
 }  // namespace
 
