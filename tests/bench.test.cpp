@@ -120,6 +120,8 @@ TEST(Bench, CalibrationWritesConstantsThatThePlannerReads) {
       testing::run_octet("plan --set model.size=llama-tiny --set train.batch=4 --gpus 2 --machine machine.toml", scratch.folder());
   EXPECT_EQ(planned.code, 0) << planned.err;
   EXPECT_TRUE(has(planned.out, "2 per node")) << planned.out;
+  EXPECT_TRUE(has(planned.out, "sequences of 512 tokens (data.sequence_length)")) << planned.out;
+  EXPECT_FALSE(has(planned.out, "(--machine)")) << "it was given: " << planned.out;
 }
 
 TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {

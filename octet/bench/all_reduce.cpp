@@ -53,7 +53,19 @@ double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launche
   return (monotonic_seconds() - start) / double(launches);
 }
 
-AllReduceRow measure(Communicator& comm, Device device, Wire way, std::int64_t bytes, const Effort& effort) {
+void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, AllReduceResult& out) {
+  for (const std::int64_t bytes : plan.bytes)
+    for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared}) {
+      // Below it, FP8-LM's sum is that of BF16.
+      if (way == Wire::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
+      const AllReduceRow row = measure_sum(comm, device, way, bytes, plan.effort);
+      if (comm.rank() == 0) out.rows.push_back(row);
+    }
+}
+
+}  // namespace
+
+AllReduceRow measure_sum(Communicator& comm, Device device, Wire way, std::int64_t bytes, const Effort& effort) {
   Stream stream(device);
   Sum sum(stream, comm, way, bytes / std::int64_t(size_of(type_of(way))));
   sum();
@@ -68,18 +80,6 @@ AllReduceRow measure(Communicator& comm, Device device, Wire way, std::int64_t b
   row.seconds = timing_of(std::move(samples));
   return row;
 }
-
-void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, AllReduceResult& out) {
-  for (const std::int64_t bytes : plan.bytes)
-    for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared}) {
-      // Below it, FP8-LM's sum is that of BF16.
-      if (way == Wire::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
-      const AllReduceRow row = measure(comm, device, way, bytes, plan.effort);
-      if (comm.rank() == 0) out.rows.push_back(row);
-    }
-}
-
-}  // namespace
 
 void check_plan(const AllReducePlan& plan) {
   for (const std::int64_t bytes : plan.bytes)

@@ -56,6 +56,9 @@ struct AllReduceResult {
 /// On the ranks of machine::on_ranks(). Throws ConfigError on impossible options, and as it does.
 AllReduceResult measure_all_reduce(const AllReducePlan&);
 
+/// The time of one size among these ranks, which all call it.
+AllReduceRow measure_sum(comm::Communicator&, Device, Wire, std::int64_t bytes, const Effort&);
+
 /// Throws ConfigError on sizes that no tensor has.
 void check_plan(const AllReducePlan&);
 /// The ranks of a plan for machine::on_ranks(): two threads if nothing says how many.

@@ -9,6 +9,7 @@
 #include "octet/bench/scaling.hpp"
 #include "octet/bench/tensor_attention.hpp"
 #include "octet/bench/steps_on_ranks.hpp"
+#include "octet/bench/network.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
@@ -26,7 +27,7 @@ struct Options {
   std::vector<std::string> recipes, set, bytes, quality_ranks;
   std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 0, repeat = 9, working_set_mib = 0;
-  double sample_ms = 0;
+  double sample_ms = 0, uneven = 0;
   bool quiet = false, topology = false;
 };
 
@@ -66,6 +67,7 @@ bench::Plan plan_of(const Options& o) {
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
+  plan.loads = bench::UnevenLoads(o.uneven);
   plan.effort = {.repeats = int(o.repeat),
                  .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
                                    : gpu           ? 0.02
@@ -144,6 +146,7 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
       {"--recipe", kernels | steps | scaling | attention},
       {"--set", kernels | steps | scaling | attention | constants},
       {"--working-set", kernels | constants},
+      {"--uneven", kernels},
       {"--sample-ms", kernels | sums | links | constants},
       {"--ranks", steps | scaling | sums | links | attention | constants},
       {"--bytes", sums | links},
@@ -155,7 +158,8 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
   const Kind kind = kind_of(o);
   for (const std::string& option : given)
     for (const auto& [name, kinds] : effects)
-      if (option == name && (kinds & kind) == 0 && !(name == "--ranks" && o.group == "step"))
+      if (option == name && ((kinds & kind) == 0 || (name == "--uneven" && o.group != "step" && o.group != "all")) &&
+          !(name == "--ranks" && o.group == "step"))
         throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, name_of(kind, o)));
 }
 
@@ -219,18 +223,24 @@ ExitCode measure_attention(const Options& o) {
 
 // The constants of octet plan --machine, from steps of this process, and from sums of ranks that --ranks asks for.
 ExitCode measure_constants(const Options& o) {
-  require_one_rank(o);
   if (o.group != "all") throw ConfigError(format("--calibrate measures the machine, not {}: leave one of them out", printable(o.group)));
   const bench::Plan plan = plan_of(o);
   const bool gpu = machine::device_named(o.device) != Device::cpu;
   const std::int64_t bytes = std::int64_t(gpu ? 256 : 16) << 20;
-  std::optional<bench::AllReduceResult> sums;
-  if (o.ranks > 1) sums = bench::measure_all_reduce({.bytes = {bytes}, .device = o.device, .ranks = int(o.ranks), .effort = plan.effort});
-  const bench::Calibration c = bench::calibrate(plan.config, default_fp8_recipe, plan.effort, sums ? &*sums : nullptr,
-                                                machine::machine_constants(gpu ? "h100" : "cpu2"));
+  bench::NetworkRates network;
+  if (o.ranks > 1 || machine::started_ranks() > 1)
+    network = bench::measure_network({.bytes = {bytes}, .device = o.device, .ranks = int(o.ranks), .effort = plan.effort});
+  if (!network.reports) return ExitCode::done;
+  const bench::Calibration c =
+      bench::calibrate(plan.config, default_fp8_recipe, plan.effort, network, machine::machine_constants(gpu ? "h100" : "cpu2"));
   write_file(o.calibrate, config::to_toml(c.constants, config::Comments::help));
-  output::print("steps reach {}% of their floor in BF16 and {}% under {}\nnot measured here, as of {}: {}\n", fixed(100 * c.share, 0),
-                fixed(100 * c.eight_bit_share, 0), default_fp8_recipe, gpu ? "h100" : "cpu2", joined(c.kept));
+  output::print("steps reach {}% of their floor in BF16 and {}% under {}\n", fixed(100 * c.share, 0), fixed(100 * c.eight_bit_share, 0),
+                default_fp8_recipe);
+  if (network.link > 0) output::print("links send {} GB/s per rank\n", fixed(network.link / 1e9, 3));
+  if (network.network > 0)
+    output::print("the network sends {} GB/s per rank, {} GB/s per node of {}\n", fixed(network.network / 1e9, 3),
+                  fixed(network.network * network.per_node() / 1e9, 3), network.per_node());
+  output::print("not measured here, as of {}: {}\n", gpu ? "h100" : "cpu2", joined(c.kept));
   return ExitCode::done;
 }
 
@@ -289,6 +299,9 @@ void add_bench(Program& program) {
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
   command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
+  command.option("--uneven", o->uneven,
+                 "step: routers prefer some experts, by biases from 0 to this of their choices; scores are near 1 / experts",
+                 {.at_least = 0, .at_most = 1});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
   command.option(
@@ -300,7 +313,8 @@ void add_bench(Program& program) {
   command.option("--svg", o->svg, "scaling, allreduce: file of a picture");
   command.option("--trace", o->trace, "scaling: file of a timeline of two steps, with a row per rank and queue (Chrome, Perfetto)");
   command.option("--calibrate", o->calibrate,
-                 "measure the constants of octet plan --machine and write them to this file; --ranks: also links");
+                 "measure the constants of octet plan --machine and write them to this file; on several ranks also those of links, and of "
+                 "the network between hosts");
   command.flag("--topology", o->topology,
                "allreduce: hosts, devices and links of the ranks, and the bandwidth of each pair, instead of sums");
   command.flag("--quiet", o->quiet, "print the table only");

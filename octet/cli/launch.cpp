@@ -31,8 +31,11 @@ void require_ranks_of(const std::vector<std::string>& words) {
   if (name.starts_with("-")) throw ConfigError(format("octet launch has no option `{}`; see octet launch --help", printable(name)));
   if (std::find(std::begin(known), std::end(known), name) == std::end(known))
     throw ConfigError(format("octet launch {}: only {} can run on several ranks", printable(name), joined(known)));
-  constexpr std::string_view measured[] = {"step", "scaling", "allreduce", "tp-attention"};
-  if (name == "bench" && (words.size() < 2 || std::find(std::begin(measured), std::end(measured), words[1]) == std::end(measured)))
+  constexpr std::string_view measured[] = {"step", "scaling", "allreduce", "tp-attention", "--calibrate"};
+  const auto measures_ranks = [&](const std::string& word) {
+    return std::find(std::begin(measured), std::end(measured), word.substr(0, word.find('='))) != std::end(measured);
+  };
+  if (name == "bench" && std::none_of(words.begin() + 1, words.end(), measures_ranks))
     throw ConfigError(format("octet launch bench: choose {}, which measure ranks; others measure one", joined(measured)));
 }
 

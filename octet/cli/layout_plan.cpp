@@ -47,6 +47,8 @@ plan::Job job_of(const LayoutOptions& o, const train::RunConfig& c) {
                 .gpus = o.gpus,
                 .machine = machine::machine_constants(o.machine)};
   if (o.per_node > 0) job.machine.devices_per_node = o.per_node;
+  if (o.network > 0) job.machine.network_gbs = o.network;
+  job.expert_load = o.expert_load;
   job.memory = o.memory.empty() ? job.machine.memory_gb * 1e9 : bytes_of_gpu(o.memory);
   return job;
 }
@@ -132,10 +134,36 @@ std::unique_ptr<plan::MemorySource> memory_of_run(const train::RunConfig& c, pla
   return std::make_unique<plan::DryMemory>(engine, fp8, plain, machine::target_of(q.job.machine), q.job);
 }
 
+// GB/s, and of a node.
+std::string network_text(const plan::Job& job) {
+  const auto text = [](double gbs) { return gbs >= 1 ? shortest(std::round(10 * gbs) / 10) : fixed(gbs, 3); };
+  return format("{} GB/s to other nodes per GPU ({} per node)", text(job.machine.network_gbs),
+                text(job.machine.network_gbs * double(job.per_node())));
+}
+
+// The assumptions about options and keys that the user has not set, with their names.
+std::string assumed(const train::RunConfig& c, const plan::Question& q, const std::vector<std::string>& given) {
+  const auto has = [&](std::string_view name) { return std::find(given.begin(), given.end(), name) != given.end(); };
+  std::vector<std::string> out;
+  if (!has("train.batch") && !has("train.accumulate") && !has("ranks.data"))
+    out.push_back(format("{} sequences per step (train.batch = {} x train.accumulate = {})", grouped(q.job.sequences), c.train.batch,
+                         c.train.accumulate));
+  if (!has("data.sequence_length")) out.push_back(format("sequences of {} tokens (data.sequence_length)", grouped(q.job.sequence)));
+  if (!has("recipe.name")) out.push_back(format("recipe {} (recipe.name or --fp8)", c.recipe.recipe));
+  if (!has("optim.level") && !has("--levels")) out.push_back(format("level {} (--levels)", optim::to_text(q.levels.front())));
+  if (!has("--machine")) out.push_back(format("rates of {} (--machine)", q.job.machine.name));
+  if (!has("--memory")) out.push_back(format("{} GB per GPU (--memory)", fixed(q.job.memory / 1e9, 1)));
+  if (!has("--per-node")) out.push_back(format("{} GPUs per node (--per-node)", q.job.per_node()));
+  if (!has("--network") && q.job.gpus > q.job.per_node()) out.push_back(network_text(q.job) + " (--network)");
+  if (!has("--expert-load") && q.model.experts.count > 0) out.push_back("experts chosen equally often (--expert-load)");
+  std::string text;
+  for (const std::string& sentence : out) text += (text.empty() ? "assumed  " : "         ") + sentence + "\n";
+  return text;
+}
+
 std::string title(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q) {
-  return format("job      {} GPUs of {}, {} per node, {} GB/s to other nodes per GPU, {} sequences of {} tokens per step\n",
-                grouped(q.job.gpus), printable(q.job.machine.name), q.job.per_node(), shortest(q.job.machine.network_gbs),
-                grouped(q.job.sequences), grouped(q.job.sequence)) +
+  return format("job      {} GPUs of {}, {} per node, {}, {} sequences of {} tokens per step\n", grouped(q.job.gpus),
+                printable(q.job.machine.name), q.job.per_node(), network_text(q.job), grouped(q.job.sequences), grouped(q.job.sequence)) +
          format("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
                 grouped(std::llround(q.model.parameters())));
 }
@@ -147,23 +175,25 @@ std::string training(const LayoutOptions& o, std::int64_t tokens, const plan::Ca
 }
 
 // The layout that was asked for, or the best ones.
-ExitCode answer(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q, plan::MemorySource& memory) {
+ExitCode answer(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q, plan::MemorySource& memory,
+                const std::vector<std::string>& given_names) {
+  const std::string head = title(o, c, q) + assumed(c, q, given_names);
   if (!o.layout.empty()) {
     const plan::Candidate given = plan::assess(plan::layout_in_words(o.layout, q), q, memory);
-    output::write(title(o, c, q) + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job));
+    output::write(head + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job));
     return ExitCode::done;
   }
   const plan::Answer found = plan::search(q, memory);
   if (!o.write.empty() && !found.best.empty())
     plan::write_job(o.write, c, found.best.front().layout, q.job, machine::target_of(q.job.machine));
-  output::write(title(o, c, q) + plan::answer_text(q, found));
+  output::write(head + plan::answer_text(q, found));
   if (!found.best.empty()) output::write(training(o, c.train.tokens, found.best.front(), q.job));
   if (const std::string why = plan::nothing_fits(q, found); !why.empty()) throw DeviceError(why);
   if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
   return ExitCode::done;
 }
 
-ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
+ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c, const std::vector<std::string>& given) {
   const plan::Job job = job_of(o, c);
   plan::Question q{.job = job,
                    .eight_bit = is_eight_bit(c.recipe),
@@ -177,7 +207,7 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
   require_precision(o, c, q);
   const auto memory = o.model.empty() ? memory_of_run(c, q) : memory_of_large(o, q);
-  return answer(o, c, q, *memory);
+  return answer(o, c, q, *memory, given);
 }
 
 template <class Named>
@@ -202,6 +232,11 @@ void LayoutOptions::add_to(Command& command) {
   command.option("--memory", memory, "with --gpus: memory of one GPU, such as 80GB; default: the machine's");
   command.option("--machine", machine,
                  format("with --gpus: {}, or a file of octet bench --calibrate", joined(names_of(machine::named_machines()))));
+  command.option("--network", network,
+                 "with --gpus: GB/s that one GPU sends to other nodes, its share of the node's cards; default: the machine's",
+                 {.at_least = 1e-3});
+  command.option("--expert-load", expert_load,
+                 "with --gpus and experts: rows of the most loaded rank's experts over the mean; 1: tokens choose evenly", {.at_least = 1});
   command.option("--levels", levels, "with --gpus: levels to choose from, such as O0,O2; default: the run's", ',');
   command.flag("--runnable", runnable, "with --gpus: only layouts that this version trains");
   command.option("--model", model,
@@ -209,7 +244,7 @@ void LayoutOptions::add_to(Command& command) {
                         joined(names_of(plan::large_models()))));
   command.option(
       "--layout", layout,
-      "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, schedule, chunks, "
+      "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, shard, schedule, chunks, "
       "recompute (norms, block), level");
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
   command.option("--mtbf-hours", failures.mtbf_hours,
@@ -232,6 +267,8 @@ void LayoutOptions::add_to(Command& command) {
 
 void LayoutOptions::require_together(const std::vector<std::string>& given) const {
   constexpr std::pair<const char*, const char*> belongs[] = {{"--per-node", "--gpus"},
+                                                             {"--network", "--gpus"},
+                                                             {"--expert-load", "--gpus"},
                                                              {"--memory", "--gpus"},
                                                              {"--machine", "--gpus"},
                                                              {"--levels", "--gpus"},
@@ -256,12 +293,12 @@ void LayoutOptions::require_together(const std::vector<std::string>& given) cons
     throw ConfigError("--gpus, --schedule and --matrix are different questions; ask one at a time");
 }
 
-ExitCode LayoutOptions::run(const train::RunConfig& c) const {
+ExitCode LayoutOptions::run(const train::RunConfig& c, const std::vector<std::string>& given) const {
   if (matrix) {
     write_file(matrix_file.empty() ? "docs/parallelism-guide.md" : matrix_file, plan::guide_text());
     return ExitCode::done;
   }
-  return schedule_file.empty() ? plan_layout(*this, c) : draw(*this);
+  return schedule_file.empty() ? plan_layout(*this, c, given) : draw(*this);
 }
 
 }  // namespace octet::cli

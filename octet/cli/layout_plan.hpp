@@ -11,6 +11,7 @@ struct LayoutOptions {
   std::int64_t gpus = 0, per_node = 0;
   std::string memory, machine = "h100", model, layout, write;
   std::vector<std::string> levels;
+  double network = 0, expert_load = 1;
   double price = 0;
   plan::Failures failures;
   bool runnable = false;
@@ -24,7 +25,8 @@ struct LayoutOptions {
   bool asked() const { return gpus > 0 || matrix || !schedule_file.empty(); }
   /// Throws ConfigError where options do not belong together.
   void require_together(const std::vector<std::string>& given) const;
-  ExitCode run(const train::RunConfig&) const;
+  /// `given`: options and keys that the user has set; the answer names the assumptions about others.
+  ExitCode run(const train::RunConfig&, const std::vector<std::string>& given) const;
 };
 
 }  // namespace octet::cli

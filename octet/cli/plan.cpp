@@ -197,7 +197,10 @@ void add_plan(Program& program) {
   layout->add_to(command);
   command.run([o, layout, command] {
     layout->require_together(command.given());
-    return layout->asked() ? layout->run(o->config()) : plan_run(*o);
+    if (!layout->asked()) return plan_run(*o);
+    std::vector<std::string> given = command.given();
+    for (const std::string& key : o->keys()) given.push_back(key);
+    return layout->run(o->config(), given);
   });
 }
 

@@ -60,6 +60,14 @@ train::RunConfig RunOptions::config(const train::RunConfig& defaults, config::Or
   return c;
 }
 
+std::vector<std::string> RunOptions::keys() const {
+  config::Origins origins;
+  config({}, origins);
+  std::vector<std::string> out;
+  for (const auto& [key, place] : origins) out.push_back(key);
+  return out;
+}
+
 double seconds_of(const std::string& option, const std::string& text) {
   double total = 0;
   const char* at = text.c_str();

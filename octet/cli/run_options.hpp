@@ -19,6 +19,8 @@ struct RunOptions {
   train::RunConfig config() const;
   /// The same without the warnings. Keys that are not set have the values of `defaults`; `origins` gets the places of the others.
   train::RunConfig config(const train::RunConfig& defaults, config::Origins& origins) const;
+  /// The keys that the user has set.
+  std::vector<std::string> keys() const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.

@@ -11,18 +11,23 @@
 
 namespace octet::parallel {
 
-/// The ranks that have the same parameters as this one: all of them, or stacks of experts.
+/// The ranks that have the same parameters as this one: all of them, or stacks of experts. Of all of them, those that divide the state, and
+/// those that have the same part of it.
 struct Sharers {
   comm::Communicator& all;
   comm::Communicator& experts;
+  comm::Communicator& owners;
+  comm::Communicator& copies;
   comm::Communicator& of(const nn::Bucket& b) const { return b.experts ? experts : all; }
+  comm::Communicator& owners_of(const nn::Bucket& b) const { return b.experts ? experts : owners; }
 };
 
 /// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
 /// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. Ranks of one context
 /// group have parts of the same sequences, and are neighbours within a data group. Ranks of one expert group divide the experts of each
 /// layer, and are neighbours within a data group, too; all else is on each of them. The tensor axis is the fast one, so a group has
-/// neighbours, which share the fastest links; stages are furthest from each other. One rank is a mesh of ones, on which exchanges are
+/// neighbours, which share the fastest links; stages are furthest from each other. Ranks of one shard group divide the state, and are
+/// neighbours within a data group; the same parts are in each of its shard groups. One rank is a mesh of ones, on which exchanges are
 /// identities.
 class Axes {
  public:
@@ -43,6 +48,9 @@ class Axes {
   /// them.
   comm::Communicator& experts() { return experts_ ? *experts_ : self_; }
   comm::Communicator& same_experts() { return same_experts_ ? *same_experts_ : data(); }
+  /// The ranks of data() that divide its state, and those that have the same part; all, and one alone, where there is one such group.
+  comm::Communicator& shards() { return shards_ ? *shards_ : data(); }
+  comm::Communicator& same_shard() { return same_shard_ ? *same_shard_ : self_; }
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
   /// The ranks that have parts of the same matrices: of layers, or of stacks of experts.
   nn::Partition& parts() { return *parts_; }
@@ -68,12 +76,14 @@ class Axes {
  private:
   void make_groups(const RanksConfig&);
   std::unique_ptr<comm::Communicator> neighbours_in_data(std::int64_t ranks, std::int64_t tensor);
+  std::unique_ptr<comm::Communicator> every_in_data(std::int64_t ranks, std::int64_t tensor);
   void divide_experts(const RanksConfig&);
+  void divide_shards(const RanksConfig&);
 
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
-  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_;
+  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_;
   std::unique_ptr<nn::Partition> partition_, parts_of_stacks_;
   std::unique_ptr<nn::ExpertExchange> expert_exchange_;
   nn::Partition* parts_ = nullptr;

@@ -47,7 +47,7 @@ void CodedWeights::find_scales(Stream& stream) {
   if (scales_)
     nn::find_scales(stream, joined_, [&] {
       const std::int64_t of_experts = scales_.count() - of_all_;
-      if (of_all_ > 0) ranks_.all.all_reduce(stream, scales_.rows(0, of_all_), comm::Reduction::max);
+      if (of_all_ > 0) ranks_.owners.all_reduce(stream, scales_.rows(0, of_all_), comm::Reduction::max);
       if (of_experts > 0) ranks_.experts.all_reduce(stream, scales_.rows(of_all_, of_experts), comm::Reduction::max);
       if (of_tensors_ > 0) partition_.max(stream, scales_.rows(0, of_tensors_));
     });

@@ -21,14 +21,14 @@ DividedWeights::DividedWeights(Stream& stream, Stream* side, const Sharers& rank
   if (!divides()) return;
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
-    if (b.share.divides(nn::Divided::masters)) reserve_gather(stream, ranks.of(b), b.count / ranks.of(b).size());
+    if (b.share.divides(nn::Divided::masters)) reserve_gather(stream, ranks.owners_of(b), b.count / ranks.owners_of(b).size());
   }
 }
 
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   if (!divides()) return;
-  for (const Tensor& t : scalars) share_maxima(stream, ranks_.all, t);
-  for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_.all, t);
+  for (const Tensor& t : scalars) share_maxima(stream, ranks_.owners, t);
+  for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_.owners, t);
   for (const nn::Bucket& b : parameters_.buckets()) {
     if (b.codes || !b.share.divides(nn::Divided::masters)) continue;
     if (!b.master_is_copy()) copy_own_part(stream, b);
@@ -45,7 +45,7 @@ void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
   gathers_.forget();
 }
 
-void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.of(b).all_gather(stream, b.copies_part, b.all_copies()); }
+void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.owners_of(b).all_gather(stream, b.copies_part, b.all_copies()); }
 
 void DividedWeights::open(Stream& stream, int block, Needed needed) {
   if (!parameters_.share().divides(nn::Divided::weights)) return;
@@ -86,7 +86,7 @@ std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& 
 }
 
 void DividedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
-  gather_parts(stream, ranks_.of(b), own_values(stream, b), host);
+  gather_parts(stream, ranks_.owners_of(b), own_values(stream, b), host);
 }
 
 }  // namespace octet::parallel

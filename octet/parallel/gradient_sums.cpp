@@ -84,8 +84,8 @@ GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers,
     if (ranks.size() == 1) continue;
     const Wire wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients);
     for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
-    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, ranks, wire));
-    else parts_.push_back(std::make_unique<OfStep>(b, ranks, wire));
+    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, sharers, wire));
+    else parts_.push_back(std::make_unique<OfStep>(b, sharers, wire));
     if (!has_shared_scale(wire)) continue;
     std::vector<std::int64_t> values;
     for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
@@ -138,9 +138,11 @@ void GradientSums::join(Stream& stream) {
 
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
-  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
-    return part.divides() ? EightBitSum(part.ranks).reduce_scatter(stream, b.gradient, b.sums)
-                          : EightBitSum(part.ranks).all_reduce(stream, b.gradient);
+  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3) {
+    if (!part.divides()) return EightBitSum(part.ranks).all_reduce(stream, b.gradient);
+    EightBitSum(part.owners).reduce_scatter(stream, b.gradient, b.sums);
+    return sum_copies(stream, part, b.sums);
+  }
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -160,17 +162,38 @@ void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) 
 
 void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
   const Stored own = part.own_part(Stored::plain(values));
-  if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).reduce_scatter(stream, values, own);
-  part.ranks.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
+  if (part.wire == Wire::e4m3) EightBitSum(part.owners).reduce_scatter(stream, values, own);
+  else part.owners.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
+  sum_copies(stream, part, own);
+}
+
+// Sums of all groups, from those of each. Codes that travel as values are decoded and rounded to nearest again.
+void GradientSums::sum_copies(Stream& stream, const Part& part, const Stored& own) {
+  if (part.copies.size() == 1) return;
+  const bool coded = has_scales(own.storage);
+  if (part.wire == Wire::e4m3 && coded) return EightBitSum(part.copies).all_reduce(stream, own);
+  if (part.wire == Wire::e4m3) return EightBitSum(part.copies).all_reduce(stream, own.codes);
+  if (!coded) return part.copies.all_reduce(stream, own.codes, comm::Reduction::sum);
+  const Scope scope(stream);
+  const Tensor values =
+      stream.empty({own.count()}, travelling_type(part.wire, part.bucket->gradients), Lifetime::scratch, Category::workspace);
+  ops::stored_sum(stream, {.parts = own, .sum = Stored::plain(values)});
+  part.copies.all_reduce(stream, values, comm::Reduction::sum);
+  ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = own});
 }
 
 Stored GradientSums::Part::own_part(const Stored& whole) const {
-  const std::int64_t n = whole.count() / ranks.size();
-  return whole.part(ranks.rank() * n, n);
+  const std::int64_t n = whole.count() / owners.size();
+  return whole.part(owners.rank() * n, n);
+}
+
+void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
+  add_micro_batch(stream, part);
+  if (micro_batch_ + 1 == micro_batches_ && !part.shared) sum_copies(stream, part, part.bucket->sums);
 }
 
 // The values of one micro-batch, exchanged in FP32 sums of the own part.
-void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
+void GradientSums::add_micro_batch(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
   const Scope scope(stream);
   clear_padding(stream, b);
@@ -180,22 +203,22 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
   if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.sums, micro_batch_ > 0);
-  const Tensor sums = stream.empty({b.count / part.ranks.size()}, DType::f32, Lifetime::scratch, Category::workspace);
+  const Tensor sums = stream.empty({b.count / part.owners.size()}, DType::f32, Lifetime::scratch, Category::workspace);
   add_parts(stream, part, values, Stored::plain(sums), false);
   // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
-  const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(part.ranks.rank());
+  const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(part.owners.rank());
   ops::accumulate(stream, {.x = sums, .sum = b.sums, .draws = parameters_.draws(), .key = key});
 }
 
 // sum = the sum over ranks of the own part, or that added to it: in FP32, rounded once where values travel as they are.
 void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, const Stored& sum, bool adds) {
-  if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).reduce_scatter(stream, values, sum, adds);
+  if (part.wire == Wire::e4m3) return EightBitSum(part.owners).reduce_scatter(stream, values, sum, adds);
   if (part.shared) {
     part.shared->all_reduce(stream, part.ranks, tensors_of(*part.bucket, values));
     return ops::stored_sum(stream, {.parts = part.own_part(Stored::plain(values)), .sum = sum, .adds = adds});
   }
-  std::vector<Stored> parts(std::size_t(part.ranks.size()));
-  part.ranks.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
+  std::vector<Stored> parts(std::size_t(part.owners.size()));
+  part.owners.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
     for (std::size_t r = 0; r < parts.size(); ++r) parts[r] = Stored::plain(arrived[r]);
     sum_of_parts(stream, parts, sum.part(begin, arrived[0].count()), adds);
   });
@@ -205,9 +228,9 @@ void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, c
 Stored GradientSums::gathered(Stream& stream, const Part& part) {
   const nn::Bucket& b = *part.bucket;
   const Stored all = empty_stored(stream, {b.count}, b.sums.storage);
-  part.ranks.all_gather(stream, b.sums.codes, all.codes);
-  if (all.scales) part.ranks.all_gather(stream, b.sums.scales, all.scales);
-  part.ranks.finish(stream);
+  part.owners.all_gather(stream, b.sums.codes, all.codes);
+  if (all.scales) part.owners.all_gather(stream, b.sums.scales, all.scales);
+  part.owners.finish(stream);
   return all;
 }
 

@@ -18,7 +18,8 @@ namespace octet::parallel {
 ///   g = sum over ranks of g           in the format of CommConfig::gradients, the same bits on every rank
 ///
 /// Where masters are divided (nn::Divided), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
-/// bytes. Formats with one scale per tensor give all sums in any case.
+/// bytes. Formats with one scale per tensor give all sums in any case. Where several groups of ranks divide the same masters, the sums of a
+/// part within a group become those of all groups: at the end of a step, in the same format.
 ///
 /// Where sums are divided, too (nn::Divided::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
 /// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate. Factors mu then move per micro-batch.
@@ -67,12 +68,12 @@ class GradientSums final : public GradientListener {
   /// The way of a bucket's gradients to their sums.
   struct Part {
     const nn::Bucket* bucket;
-    comm::Communicator& ranks;
+    comm::Communicator &ranks, &owners, &copies;  // of all that have it, those that divide it, those that have the same part
     Wire wire;
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
     std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
 
-    Part(const nn::Bucket& b, comm::Communicator& r, Wire w) : bucket(&b), ranks(r), wire(w) {}
+    Part(const nn::Bucket& b, const Sharers& s, Wire w) : bucket(&b), ranks(s.of(b)), owners(s.owners_of(b)), copies(s.copies), wire(w) {}
     virtual ~Part() = default;
     void expect() { pending = bucket->parameters.size(); }
     virtual void begin_micro_batch() {}
@@ -96,6 +97,8 @@ class GradientSums final : public GradientListener {
   void sum_values(Stream&, Part&, const Tensor& values);
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
+  void add_micro_batch(Stream&, Part&);
+  void sum_copies(Stream&, const Part&, const Stored& own);
   void add_parts(Stream&, Part&, const Tensor& values, const Stored& sum, bool adds);
   Stored gathered(Stream&, const Part&);
 

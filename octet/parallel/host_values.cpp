@@ -140,11 +140,14 @@ void reserve_for_values(Stream& stream) {
 void require_same(Stream& stream, comm::Communicator& ranks, std::span<const Fact> facts) {
   std::string wrong;
   for (const Fact& fact : facts) {
+    // All texts on each rank would take memory by the square of their number, so only a difference asks for them.
+    const double differs = of_first(stream, ranks, fact.value) != fact.value;
+    const std::vector<double> different = gathered(stream, ranks, std::span(&differs, 1));
+    const auto other = std::ranges::find(different, 1.0);
+    if (other == different.end()) continue;
     const std::vector<std::string> values = gathered(stream, ranks, fact.value);
-    const auto other = std::find_if(values.begin(), values.end(), [&](const std::string& v) { return v != values.front(); });
-    if (other == values.end()) continue;
-    wrong += format("{}the {} of rank {} is {}, that of rank 0 is {}", wrong.empty() ? "" : "; ", fact.what, other - values.begin(),
-                    printable(*other), printable(values.front()));
+    wrong += format("{}the {} of rank {} is {}, that of rank 0 is {}", wrong.empty() ? "" : "; ", fact.what, other - different.begin(),
+                    printable(values[std::size_t(other - different.begin())]), printable(values.front()));
   }
   if (!wrong.empty())
     throw ConfigError(format("ranks of one run must be alike: {}; start all of them with the same program, arguments and files", wrong));

@@ -29,6 +29,10 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients, 3 also "
           "weights (FSDP)",
           {.at_least = 0, .at_most = 3}, may_change);
+  v.field("shard", shard,
+          "with ranks.zero: so many neighbours divide the state, and other groups have copies of it (HSDP, shard group size); 0: all data "
+          "and context ranks divide it",
+          {.at_least = 0, .at_most = 1 << 20}, may_change);
   v.field("limit_seconds", limit_seconds, "how long a rank waits for another before the run ends", {.at_least = 0.1, .at_most = 86400},
           may_change);
 }

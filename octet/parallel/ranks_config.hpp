@@ -18,6 +18,7 @@ struct RanksConfig {
   Schedule schedule = Schedule::one_f_one_b;  // of the pipeline's micro-batches
   std::int64_t chunks = 1;                    // of blocks, per rank of the pipeline
   std::int64_t zero = 0;                      // stage of ZeRO
+  std::int64_t shard = 0;                     // neighbours of the data axis among which it divides the state; 0: all of it
   double limit_seconds = 60;                  // how long a rank waits for another
 
   /// Of a rank of the pipeline: one stage is one chunk.
@@ -33,6 +34,8 @@ struct RanksConfig {
   std::int64_t sequence_groups() const { return std::max<std::int64_t>(data, 1); }
   /// That have the same part of the model.
   std::int64_t of_part() const { return sequence_groups() * context; }
+  /// Of so many ranks that have the same part of the model, those of a group that divides their state.
+  std::int64_t of_shards(std::int64_t ranks) const { return shard > 0 ? shard : ranks; }
   /// On all axes but data.
   std::int64_t beside_data() const { return of_sequence(); }
   /// On all axes of the mesh.

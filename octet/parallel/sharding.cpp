@@ -8,7 +8,10 @@ std::unique_ptr<Stream> queue_beside(Stream& stream, const comm::Communicator& r
   return trains && ranks.size() > 1 && c.overlap && stream.apart_from_host() ? std::make_unique<Stream>(stream) : nullptr;
 }
 
-Sharers sharers_of(Axes& axes, bool trains) { return {trains ? axes.data() : axes.alone(), trains ? axes.same_experts() : axes.alone()}; }
+Sharers sharers_of(Axes& axes, bool trains) {
+  if (!trains) return {axes.alone(), axes.alone(), axes.alone(), axes.alone()};
+  return {axes.data(), axes.same_experts(), axes.shards(), axes.same_shard()};
+}
 
 std::unique_ptr<SideWork> work_beside(Stream* queue) {
   return queue != nullptr ? std::make_unique<QueuedWork>(*queue) : std::make_unique<SideWork>();
@@ -28,7 +31,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
-  if (divides_masters()) owners_.push_back(&axes.data());
+  if (divides_masters()) owners_.push_back(&axes.shards());
   else if (axes.divides_experts()) owners_.push_back(&axes.experts());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
     if (model->size() > 1) owners_.push_back(model);
@@ -76,7 +79,7 @@ void Sharding::sum_over_parts(Stream& stream, const Tensor& x) {
 }
 
 void Sharding::max_over_masters(Stream& stream, const Tensor& x) {
-  if (divides_masters()) axes_.data().all_reduce(stream, x, comm::Reduction::max);
+  if (divides_masters()) axes_.shards().all_reduce(stream, x, comm::Reduction::max);
 }
 
 bool Sharding::data_ranks_meet() const { return axes_.divides_experts() || parameters_.share().divides(nn::Divided::weights); }

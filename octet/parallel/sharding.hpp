@@ -34,7 +34,7 @@ class Sharding {
   /// Whether ranks have parts of the state, so that each saves its own.
   bool divides_state() const { return !owners_.empty(); }
   /// Of this rank's parts: false where another rank has the same and saves them.
-  bool saves_parts() const { return divides_masters() || axes_.data().rank() < axes_.experts().size(); }
+  bool saves_parts() const { return divides_masters() ? axes_.same_shard().rank() == 0 : axes_.data().rank() < axes_.experts().size(); }
   /// The ranks whose parts together are the state.
   comm::Communicator& state_ranks() { return divides_state() ? axes_.all() : axes_.alone(); }
   /// Whether data ranks exchange something in each forward, so that all of them make the same ones.

@@ -39,7 +39,7 @@ Layout DryMemory::stage_of(const Layout& l) const {
   Layout stage = l;
   stage.pipeline = stage.chunks = 1, stage.schedule = parallel::Schedule::one_f_one_b;
   if (trains(stage, subject_)) return stage;
-  stage.tensor = stage.context = 1, stage.data = l.shards();
+  stage.tensor = stage.context = 1, stage.data = l.sharers();
   while (stage.zero > 0 && !trains(stage, subject_)) --stage.zero;
   return stage;
 }
@@ -53,7 +53,8 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   c.sequence = job_.sequence * stage.context / l.context;
   c.ranks.context = stage.context, c.ranks.tensor = stage.tensor, c.ranks.expert = stage.experts, c.ranks.zero = stage.zero;
   c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = stage.schedule;  // not those of the run
-  c.planned_ranks = int(l.shards());
+  c.ranks.shard = stage.shard;
+  c.planned_ranks = int(l.sharers());
   return c;
 }
 
@@ -82,17 +83,8 @@ double DryMemory::needed(const Layout& l) {
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
   const Layout stage = stage_of(l);
-  const Key key{stage.tensor,
-                stage.context,
-                stage.experts,
-                l.context,
-                l.micro_batch,
-                l.recomputed,
-                stage.zero,
-                l.shards(),
-                l.level,
-                l.eight_bit,
-                job_.micro_batches(l) > 1};
+  const Key key{stage.tensor, stage.context, stage.experts, l.context, l.micro_batch, l.recomputed,
+                stage.zero,   l.sharers(),   l.shards(),    l.level,   l.eight_bit,   job_.micro_batches(l) > 1};
   const auto found = known_.find(key);
   LayerMemory out;
   if (found != known_.end()) {

@@ -39,7 +39,7 @@ class DryMemory : public MemorySource {
   Job job_;
   train::Subject subject_;
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t,
-                         optim::Level, bool, bool>;
+                         std::int64_t, optim::Level, bool, bool>;
   std::map<Key, LayerMemory> known_;
 };
 

@@ -6,8 +6,8 @@ namespace octet::plan {
 namespace {
 
 constexpr std::pair<std::string_view, std::int64_t Layout::*> numbers[] = {
-    {"tensor", &Layout::tensor},   {"pipeline", &Layout::pipeline}, {"context", &Layout::context},  {"data", &Layout::data},
-    {"experts", &Layout::experts}, {"chunks", &Layout::chunks},     {"batch", &Layout::micro_batch}};
+    {"tensor", &Layout::tensor},   {"pipeline", &Layout::pipeline}, {"context", &Layout::context}, {"data", &Layout::data},
+    {"experts", &Layout::experts}, {"shard", &Layout::shard},       {"chunks", &Layout::chunks},   {"batch", &Layout::micro_batch}};
 
 [[noreturn]] void refuse(const std::string& word, const std::string& wanted) {
   throw ConfigError(format("--layout {}: {}", printable(word), wanted));
@@ -46,7 +46,7 @@ void set(Layout& l, const std::string& word, const std::string& key, const std::
   else if (key == "recompute")
     l.recomputed =
         named_in<Recomputed>(word, value, {{"none", Recomputed::none}, {"norms", Recomputed::norms}, {"block", Recomputed::block}});
-  else refuse(word, "its keys are tensor, pipeline, context, data, experts, schedule, chunks, zero, batch, recompute and level");
+  else refuse(word, "its keys are tensor, pipeline, context, data, experts, schedule, chunks, zero, shard, batch, recompute and level");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct Job {
   std::int64_t gpus = 1;
   double memory = 0;  // bytes per GPU
   machine::MachineConstants machine;
+  double expert_load = 1;    // rows of the most loaded rank's experts over the mean; 1: tokens choose evenly
   bool even_stages = false;  // of pipelines: equal numbers of layers, as other programs have
 
   std::int64_t per_node() const { return machine.devices_per_node; }

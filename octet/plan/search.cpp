@@ -37,6 +37,13 @@ std::vector<parallel::Schedule> schedules(const Layout& l) {
   return l.pipeline > 1 ? std::vector{one_f_one_b, zero_bubble} : std::vector{one_f_one_b};
 }
 
+// One of all ranks, and those within nodes.
+std::vector<std::int64_t> shard_groups(const Layout& l, const Job& job) {
+  const std::int64_t inside = job.per_node() / l.tensor;
+  const bool several = l.zero > 0 && l.experts == 1 && inside > 1 && inside < l.sharers() && l.sharers() % inside == 0;
+  return several ? std::vector<std::int64_t>{0, inside} : std::vector<std::int64_t>{0};
+}
+
 constexpr auto always = train::LayoutRule::Holds::always, here = train::LayoutRule::Holds::here,
                planned = train::LayoutRule::Holds::planned;
 
@@ -64,7 +71,11 @@ class Enumeration {
         l.experts = e, l.chunks = chunks;
         for (const parallel::Schedule schedule : schedules(l)) {
           l.schedule = schedule;
-          for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);
+          for (l.zero = 0; l.zero <= 3; ++l.zero)
+            for (const std::int64_t shard : shard_groups(l, q_.job)) {
+              l.shard = shard;
+              add_batches(l);
+            }
         }
       }
   }
@@ -96,7 +107,8 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>
 // Of layouts with equal times, the one with the least tuple is preferred.
 auto simplicity(const Layout& l) {
   const int axes = (l.tensor > 1) + (l.pipeline > 1) + (l.context > 1);
-  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.defers(), l.chunks, l.micro_batch);
+  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.shard > 0, l.defers(), l.chunks,
+                    l.micro_batch);
 }
 
 void sort_by_time(std::vector<Candidate>& all) {

@@ -26,6 +26,14 @@ struct Software {
   double passes = 0;
   double launch_microseconds = 0;  // per block and micro-batch that no computation hides, besides the machine's
   bool overlaps_tensor = true;     // tensor-parallel transfers run under GEMMs
+  double attention_rate = 1;       // of that of the machine
+
+  double merged_bytes = 0;  // per column of queries: where keys travel in a ring, partial results of each further rank are added
+
+  // A token's row to experts of other ranks: how often in a step without recomputation, as codes or in BF16, and whether it goes once to
+  // each node, once per choice, or once to each rank.
+  double rows_to_experts = 2, expert_launch_microseconds = 0;
+  bool sends_codes_to_experts = false, once_per_node = false, row_per_choice = false;
 
   double logit_bytes = 16;   // per logit of a micro-batch, at the peak
   double fragmentation = 0;  // of all tensors
@@ -46,6 +54,10 @@ Software octet_software(const optim::StateStorage&, std::int64_t zero, bool eigh
 /// The costs of encoding activations: blocks of their own scales multiply more slowly, and a maximum over a whole tensor that must
 /// come first reads it once more.
 void add_encoding(Software&, const ops::QuantizeSpec& activations);
+
+/// Megatron Core with experts: DeepEP or HybridEP sends a row once to each node, and the host starts kernels of a block with experts, whose
+/// sizes it reads from the device. In 8 bits, scales are per 1x128 block and rows are encoded again along tokens.
+Software megatron_experts(bool eight_bit);
 
 /// Megatron Core as in NVIDIA's published figures of 2024 and 2025: communication under GEMMs, gradients added by GEMMs.
 Software megatron_core(bool eight_bit);

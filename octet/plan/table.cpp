@@ -107,9 +107,10 @@ std::string nothing_fits(const Question& q, const Answer& a) {
   if (a.valid == 0) return format("no layout is valid on {}: {}; or choose another --gpus", gpus, a.rule);
   const Candidate& c = *a.nearest_miss;
   return format(
-      "no layout fits on {}: {} needs the least, {} of {} per GPU. Use more GPUs, a shorter data.sequence_length, or --levels "
-      "O0,O2,O3",
-      gpus, to_text(c.layout), gb(c.memory.largest().total()), gb(usable_memory * q.job.memory));
+      "no layout fits on {}: {} needs the least, {} of {} per GPU, which about {} GPUs have. Use more GPUs, a shorter "
+      "data.sequence_length, or --levels O0,O2,O3",
+      gpus, to_text(c.layout), gb(c.memory.largest().total()), gb(usable_memory * q.job.memory),
+      grouped(std::llround(std::ceil(double(q.job.gpus) * c.memory.largest().total() / (usable_memory * q.job.memory)))));
 }
 
 std::string given_text(const Question& q, const Candidate& c) {

@@ -1,14 +1,19 @@
 #include "octet/plan/time.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "octet/parallel/expert_group.hpp"
+#include "octet/plan/layer_work.hpp"
 #include "octet/plan/memory.hpp"
 
 namespace octet::plan {
 namespace {
 
 double share(std::int64_t ranks) { return double(ranks - 1) / double(ranks); }
+
+// Bytes per second over the links of a node, of exchanges of tensors of so many bytes.
+double link_rate(const machine::MachineConstants& c, double bytes) { return c.link_gbs * 1e9 * bytes / (bytes + 1e6 * c.link_ramp_mb); }
 
 // Bytes per second that each GPU of an axis sends, whose neighbours are `stride` ranks apart: links within a node. Between nodes its
 // members on one node share their network cards.
@@ -19,11 +24,34 @@ double rate(const Job& job, std::int64_t stride, std::int64_t ranks) {
   return std::min(c.link_gbs, double(members) * c.network_gbs) * 1e9;
 }
 
-// Seconds of an exchange of `bytes` per GPU among neighbours, where each sends the same to every other one: what leaves the node goes
-// through its own card.
-double exchange_seconds(const Job& job, double bytes, std::int64_t ranks) {
-  const std::int64_t members = std::min(ranks, job.per_node());
-  const double inside = bytes * double(members - 1) / double(ranks - 1), outside = bytes - inside;
+// Of one exchange in a ring.
+double latency(const Job& job, std::int64_t ranks) { return double(ranks - 1) * job.machine.hop_microseconds / 1e6; }
+
+// Rows that leave a GPU per token on the way to experts: to others of its node, and to other nodes by its own card.
+struct LeavingRows {
+  double inside = 0, outside = 0;
+  double all() const { return inside + outside; }
+};
+
+// A row goes once to each GPU with one of its experts; once to each node, where one of its GPUs passes it on; or once per choice.
+LeavingRows rows_per_token(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  if (l.experts == 1) return {};
+  const std::int64_t members = std::clamp<std::int64_t>(job.per_node() / l.tensor, 1, l.experts), nodes = l.experts / members;
+  const auto chance = [&](std::int64_t ranks) {
+    return parallel::visit_chance(m.experts.per_token, m.experts.count, m.experts.count / ranks);
+  };
+  if (s.row_per_choice) {
+    const double each = double(m.experts.per_token) / double(l.experts);
+    return {.inside = double(members - 1) * each, .outside = double(l.experts - members) * each};
+  }
+  const double to_each = chance(l.experts);
+  return {.inside = double(s.once_per_node ? nodes * members - nodes : members - 1) * to_each,
+          .outside = s.once_per_node ? double(nodes - 1) * chance(nodes) : double(l.experts - members) * to_each};
+}
+
+// Seconds of exchanges of `bytes` per GPU among neighbours, of which links of the node carry a part at the same time.
+double exchange_seconds(const Job& job, double bytes, const LeavingRows& rows) {
+  const double inside = bytes * rows.inside / rows.all(), outside = bytes - inside;
   return std::max(inside / (job.machine.link_gbs * 1e9), outside / (job.machine.network_gbs * 1e9));
 }
 
@@ -36,7 +64,7 @@ double local_parameters(const PlannedModel& m, const Layout& l) {
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
   const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
-  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
+  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.sharers() / l.experts);
   const double routed = layers * m.routed_parameters() / double(l.experts) * share(same) / std::max(divided, 1e-9);
   const double parameters = blocks + (divided > 0 ? routed : 0);
   constexpr double end_gradient = 4, end_weight = 2;
@@ -47,12 +75,10 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
   return divided * (gradients + weights + (end_gradient + end_weight) * ends);
 }
 
-// Bytes that the products of a layer write, in BF16, and their gradients of weights in FP32, which are read, too: y and dx of each of four
-// matrices. Narrow layers and parts of divided ones have more of them per operation.
-double written_by_products(const PlannedModel& m, const Layout& l, double group_tokens) {
-  const double t = double(l.tensor), h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns());
-  const double f = m.active_hidden(), outputs = (q + 2 * k + (m.gated ? 2 : 1) * f) / t + 2 * h, inputs = 2 * h + (q + f) / t;
-  return 2 * group_tokens * (outputs + inputs) + 8 * local_parameters(m, l);
+// Of gradients' sums among the ranks that have the same part, once per step.
+double bytes_of_copies(const PlannedModel& m, const Layout& l, const Software& s, double layers) {
+  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
+  return 2 * share(l.same_shard()) * (s.sent_gradient * blocks + 4 * ends) / double(l.shards());
 }
 
 // Seconds of one layer and of the head, for one micro-batch on one GPU.
@@ -68,15 +94,17 @@ LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, con
   const double gain = s.eight_bit ? c.eight_bit_gain * s.product_rate : 1, memory_rate = c.memory_gbs * 1e9;
   LayerTime out;
   StepTime& t = out.layer;
-  t.gemms = 6 * m.active_parameters() * tokens / (c.gemm_tflops * 1e12 * gain) +
-            c.output_passes * written_by_products(m, l, tokens * double(l.tensor)) / memory_rate;
-  t.attention = 6 * double(job.sequence) * m.score_columns() * tokens / (c.attention_tflops * 1e12);
+  t.gemms = seconds_of(dense_products(m, l, tokens * double(l.tensor)), c, gain) +
+            seconds_of(expert_products(m, l, tokens, job.expert_load), c, gain);
+  t.attention = attention_seconds(m, job, l, tokens) / s.attention_rate;
   const double bytes = (24 * h + 8 * (q + k) + (m.gated ? 16 : 12) * f) * (s.eight_bit ? c.eight_bit_traffic + s.encoding_traffic : 1);
-  t.elementwise = bytes * tokens / memory_rate;
+  const double merged = s.merged_bytes * double(l.context - 1) * q;
+  t.elementwise = (bytes + merged + job.expert_load * bytes_of_rows(m, s)) * tokens / memory_rate;
   if (l.recomputed == Recomputed::block) t.recomputed = t.gemms / 3 + t.attention / 3.5 + t.elementwise / 3;
   if (l.recomputed == Recomputed::norms) t.recomputed = (8 * h + 6 * f) * tokens / memory_rate;
   t.passes = s.passes * local_parameters(m, l) / memory_rate;
-  t.launches = (c.launch_microseconds + s.launch_microseconds) / 1e6;
+  t.launches =
+      (c.launch_microseconds + s.launch_microseconds + s.expert_launch_microseconds * m.expert_layers() / double(m.layers())) / 1e6;
   out.head = 6 * m.end_parameters() * tokens / (c.head_tflops * 1e12);
   return out;
 }
@@ -89,20 +117,21 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   out.tensor = 8 * h * gathered * share(l.tensor) * tokens;
   // K and V once forward, again backward, and their gradients.
   out.context = 6 * 2 * double(m.key_columns()) / double(l.tensor) * share(l.context) * tokens;
-  // A token's row goes once to each other rank with one of its experts, x twice and dy; a sum comes back for both. Computed again, x goes
-  // once more.
-  const double code = s.eight_bit ? 1 : 2, again = l.recomputed == Recomputed::block ? code : 0;
-  if (l.experts > 1)
-    out.experts = (3 * code + 2 * 2 + again) * h * tokens / double(l.tensor) * m.expert_layers() / double(m.layers()) *
-                  double(l.experts - 1) * parallel::visit_chance(m.experts.per_token, m.experts.count, m.experts.count / l.experts);
+  // x and dy to the experts, and a sum back for both. Computed again, x goes once more.
+  const double code = s.eight_bit && s.sends_codes_to_experts ? 1 : 2, again = l.recomputed == Recomputed::block ? code : 0;
+  out.experts = (s.rows_to_experts * code + 2 * 2 + again) * h * tokens / double(l.tensor) * m.expert_layers() / double(m.layers()) *
+                rows_per_token(m, l, job, s).all();
   return out;
 }
 
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
 // forward of the first one, that of stages 2 and 3 under all of them. Hidden transfers slow down the computation whose memory they use.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
-  if (l.shards() == 1) return 0;
-  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards());
+  if (l.sharers() == 1) return 0;
+  const double exchanges = layers * (l.zero < 2 ? 2 : double(job.micro_batches(l)) * (l.zero == 3 ? 3 : 1) + 1);
+  const double among_copies = bytes_of_copies(m, l, s, layers) / rate(job, l.tensor * l.shards(), l.same_shard());
+  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards()) + exchanges * latency(job, l.shards()) +
+                         among_copies + layers * latency(job, l.same_shard());
   const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
   constexpr double contention = 0.2;                                   // fitted
   const double exposed = std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
@@ -123,7 +152,7 @@ Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Soft
   Volume out = layer_volume(m, l, job, s);
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
   if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;
-  out.data = data_bytes(m, l, job, s, layers);
+  out.data = data_bytes(m, l, job, s, layers) + bytes_of_copies(m, l, s, layers);
   return out;
 }
 
@@ -132,13 +161,14 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const Volume sent = layer_volume(m, l, job, s);
   const std::vector<std::int64_t> stages = layers_of_stages(m, l, job);
   const double micro_batches = double(job.micro_batches(l)), pipeline = double(l.pipeline), mean_layers = double(m.layers()) / pipeline;
+  const double tensor_bytes = double(l.micro_batch) * double(job.sequence) / double(l.context) * double(m.shape.width);  // values
   StepTime layer = one.layer;
-  layer.tensor = (s.overlaps_tensor ? job.machine.exposed_tensor : 1) * sent.tensor / (job.machine.link_gbs * 1e9);
+  layer.tensor = (s.overlaps_tensor ? job.machine.exposed_tensor : 1) * sent.tensor / link_rate(job.machine, 2 * tensor_bytes);
   // A ring hides its transfers under attention.
   layer.context =
       std::max(0.1 * sent.context / rate(job, l.tensor, l.context), sent.context / rate(job, l.tensor, l.context) - layer.attention);
   if (l.context == 1) layer.context = 0;
-  if (l.experts > 1) layer.experts = exchange_seconds(job, sent.experts, l.experts);
+  if (l.experts > 1) layer.experts = job.expert_load * exchange_seconds(job, sent.experts, rows_per_token(m, l, job, s));
   StepTime out;
   for (const auto member : {&StepTime::gemms, &StepTime::attention, &StepTime::elementwise, &StepTime::recomputed, &StepTime::tensor,
                             &StepTime::context, &StepTime::experts, &StepTime::passes, &StepTime::launches})
@@ -153,6 +183,9 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
   out.data = exposed_data(m, l, job, s, layers, slowest);
+  // The largest of many normal values.
+  const double nodes = std::max(1.0, double(job.gpus) / double(job.per_node()));
+  out.stragglers = job.machine.node_spread * std::sqrt(2 * std::log(nodes)) * mean * micro_batches;
   return out;
 }
 
@@ -179,7 +212,8 @@ std::vector<std::pair<std::string, double>> parts_of(const StepTime& t) {
           {"pipeline bubble", t.bubble},
           {"pipeline transfers", t.transfers},
           {"optimizer", t.optimizer},
-          {"data transfers", t.data}};
+          {"data transfers", t.data},
+          {"slow nodes", t.stragglers}};
 }
 
 }  // namespace octet::plan

@@ -22,11 +22,12 @@ struct StepTime {
   double bubble = 0;
   double transfers = 0;  // of the pipeline
   double optimizer = 0;
-  double data = 0;  // exposed
+  double data = 0;        // exposed
+  double stragglers = 0;  // for which all wait
 
   double total() const {
     return gemms + attention + head + elementwise + recomputed + tensor + context + experts + passes + launches + imbalance + bubble +
-           transfers + optimizer + data;
+           transfers + optimizer + data + stragglers;
   }
 };
 StepTime step_time(const PlannedModel&, const Layout&, const Job&, const Software&);

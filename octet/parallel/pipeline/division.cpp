@@ -1,6 +1,8 @@
 #include "octet/parallel/pipeline/division.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 #include "octet/base/check.hpp"
 
@@ -28,11 +30,12 @@ std::vector<std::int64_t> divide_layers(std::int64_t layers, int parts, const La
         format("{} layers cannot be divided into {} parts of a pipeline: choose at most {} stages x chunks", layers, parts, layers));
   std::vector<std::int64_t> out(std::size_t(parts), 1);
   const auto cost = [&](int part) { return double(out[std::size_t(part)]) * costs.layer + ends(part, parts, costs); };
+  using Next = std::pair<double, int>;  // of equal costs the first part
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  for (int part = 0; part < parts; ++part) next.emplace(cost(part), part);
   for (std::int64_t left = layers - parts; left > 0; --left) {
-    int best = 0;
-    for (int part = 1; part < parts; ++part)
-      if (cost(part) < cost(best)) best = part;
-    ++out[std::size_t(best)];
+    const int best = next.top().second;
+    ++out[std::size_t(best)], next.pop(), next.emplace(cost(best), best);
   }
   return out;
 }

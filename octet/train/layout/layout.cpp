@@ -19,7 +19,7 @@ std::string to_text(const Layout& l) {
   if (l.chunks > 1) out += format(", {} chunks", l.chunks);
   if (l.defers()) out += ", zero bubble";
   if (l.experts > 1) out += format(", experts over {}", l.experts);
-  if (l.zero > 0) out += format(", ZeRO-{}", l.zero);
+  if (l.zero > 0) out += format(", ZeRO-{}{}", l.zero, l.same_shard() > 1 ? format(" in groups of {}", l.shards()) : "");
   out += format(", micro-batch {}", l.micro_batch);
   if (l.recomputed != Recomputed::none) out += format(", {} recomputed", to_text(l.recomputed));
   return out;

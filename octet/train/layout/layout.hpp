@@ -20,14 +20,18 @@ struct Layout {
   parallel::Schedule schedule = parallel::Schedule::one_f_one_b;
   std::int64_t chunks = 1;  // of a pipeline stage
   std::int64_t zero = 0;
+  std::int64_t shard = 0;        // ranks of a group that divides the state; 0: all sharers()
   std::int64_t micro_batch = 1;  // sequences
   Recomputed recomputed = Recomputed::none;
   optim::Level level = optim::Level::O0;
   bool eight_bit = false;
 
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
-  /// Ranks among which ZeRO divides the state.
-  std::int64_t shards() const { return data * context; }
+  /// Ranks that have the same part of the model, and of these the ones among which ZeRO divides its state, and those with the same part of
+  /// it.
+  std::int64_t sharers() const { return data * context; }
+  std::int64_t shards() const { return shard > 0 ? shard : sharers(); }
+  std::int64_t same_shard() const { return sharers() / shards(); }
   bool defers() const { return schedule == parallel::Schedule::zero_bubble; }
   bool operator==(const Layout&) const = default;
 };

@@ -24,6 +24,7 @@ constexpr Axis pipeline = axis_of<&Layout::pipeline>("ranks.pipeline"), chunks =
 constexpr Axis schedule{"ranks.pipeline_schedule", [](const Layout& l) { return format("\"{}\"", to_text(l.schedule)); }, pipeline.used};
 constexpr Axis zero{"ranks.zero", [](const Layout& l) { return format("{}", l.zero); }, [](const Layout& l) { return l.zero > 0; }};
 constexpr Axis data{"ranks.data", [](const Layout& l) { return format("{}", l.data); }, [](const Layout&) { return true; }};
+constexpr Axis shard{"ranks.shard", [](const Layout& l) { return format("{}", l.shard); }, [](const Layout& l) { return l.shard > 0; }};
 constexpr Axis experts = axis_of<&Layout::experts>("ranks.expert");
 constexpr Axis micro_batch{"train.batch", [](const Layout& l) { return format("{}", l.micro_batch); },
                            [](const Layout& l) { return l.eight_bit; }};
@@ -367,6 +368,16 @@ Rules of_zero() {
        says("this model does not say which block it uses next, so its weights cannot be divided; set ranks.zero = 2")},
       {planned, zero, "The data or the context axis divides something.", [](const Layout& l, const Subject&) { return l.shards() > 1; },
        says("there is nothing to divide: data x context = 1; set it to 0")},
+      {always, shard, "Data x context ranks are a multiple of it.",
+       [](const Layout& l, const Subject&) { return l.sharers() % l.shard == 0; },
+       [](const Layout& l, const Subject&) {
+         return format("data x context = {} must be a multiple of it; the nearest number is {}", l.sharers(),
+                       nearest(l.shard, [&](std::int64_t n) { return l.sharers() % n == 0; }));
+       }},
+      {always, shard, "ZeRO divides something (`ranks.zero` is at least 1).", [](const Layout& l, const Subject&) { return l.zero > 0; },
+       says("ranks.zero = 0 divides no state among a group; set ranks.zero, or ranks.shard = 0")},
+      {here, shard, "`ranks.expert` is 1.", [](const Layout& l, const Subject&) { return l.experts == 1; },
+       says("this version divides experts among all data ranks; set ranks.shard = 0, or ranks.expert = 1")},
   };
 }
 

@@ -25,14 +25,14 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
 
 // Experts have no copies where each is on one rank.
 nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
-  return {share_of(c, axes.data()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
+  return {share_of(c, axes.shards()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
 }
 
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
-  if (share_of(c, axes.data()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
+  if (share_of(c, axes.shards()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
   out.frozen_weights = bool(c.adapters);
   return out;
 }

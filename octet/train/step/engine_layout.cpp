@@ -11,6 +11,7 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
           .schedule = c.ranks.schedule,
           .chunks = c.ranks.chunks,
           .zero = c.ranks.zero,
+          .shard = c.ranks.shard,
           .level = c.optimizer ? c.optimizer->level : optim::Level::O0};
 }
 

@@ -13,14 +13,15 @@ namespace octet::train::testing {
 
 /// A mesh of ranks, and a stage of ZeRO on it.
 struct Mesh {
-  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1, zero = 0, expert = 1;
+  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1, zero = 0, expert = 1, shard = 0;
 
   int all() const { return int(tensor * context * data * pipeline); }
   void set(parallel::RanksConfig& c) const {
-    c.tensor = tensor, c.context = context, c.data = data, c.pipeline = pipeline, c.zero = zero, c.expert = expert;
+    c.tensor = tensor, c.context = context, c.data = data, c.pipeline = pipeline, c.zero = zero, c.expert = expert, c.shard = shard;
   }
   std::string text() const {
-    return format("tensor {} x context {} x data {} x pipeline {}, expert {}, stage {}", tensor, context, data, pipeline, expert, zero);
+    return format("tensor {} x context {} x data {} x pipeline {}, expert {}, stage {} in groups of {}", tensor, context, data, pipeline,
+                  expert, zero, shard);
   }
 };
 

@@ -113,7 +113,7 @@ void add_division(Engine& engine, const EngineConfig& c, std::vector<scaling::Pl
   constexpr std::string_view divided[] = {"nothing: every rank has the whole state", "moments and master weights",
                                           "moments, master weights and sums of gradients",
                                           "moments, master weights, sums of gradients, and weights of blocks"};
-  plan.push_back({format("divided among {} ranks", c.planned_ranks), 0, 0, format("ZeRO-{}", c.ranks.zero),
+  plan.push_back({format("divided among {} ranks", c.ranks.of_shards(c.planned_ranks)), 0, 0, format("ZeRO-{}", c.ranks.zero),
                   std::string(divided[std::size_t(c.ranks.zero)])});
   for (scaling::PlanRow& row : plan_of_sent_weights(engine, c)) plan.push_back(std::move(row));
   if (c.ranks.zero == 3 && c.precision.weights == scaling::WeightCodes::cached && engine.precision.slots().size() > 0)

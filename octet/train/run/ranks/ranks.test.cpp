@@ -130,14 +130,15 @@ TEST_P(ResumedOnRanks, HasTheStateOfItsCheckpointAndTheSamplesOfTheRunThatNeverS
   for (const SavedState& s : states) EXPECT_EQ(s, states[0]);
 }
 
-// FP32, where only sums differ. At stages 1 to 3 rank 0 alone has no whole state.
+// FP32, where only sums differ. At stages 1 to 3 rank 0 alone has no whole state. The checkpoint is that of two shard groups.
 TEST(ResumedOnRanks, HasTheNextLossAtAnyOtherNumberOfRanksAndStage) {
   RankRuns runs("fp32", 6);
-  runs.config.checkpoint.every = 5, runs.config.ranks.zero = 3;
-  const std::string whole = runs.split_for(2).train_on(2).folder;
+  runs.config.checkpoint.every = 5, runs.config.ranks.zero = 3, runs.config.ranks.shard = 2;
+  const std::string whole = runs.split_for(4).train_on(4).folder;
   const std::vector<double> losses = losses_of(whole);
-  for (const auto& [ranks, stage] : {std::pair{1, 0}, {3, 0}, {4, 1}, {3, 2}, {4, 3}}) {
-    const std::string cut = runs.copy_of(whole, format("cut-{}-{}", ranks, stage));
+  for (const auto& [ranks, stage, shard] : {std::tuple{1, 0, 0}, {2, 3, 0}, {4, 1, 2}, {3, 2, 0}, {4, 3, 0}}) {
+    runs.config.ranks.shard = shard;
+    const std::string cut = runs.copy_of(whole, format("cut-{}-{}-{}", ranks, stage, shard));
     fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.config.ranks.zero = stage;
     runs.split_for(ranks).train_on(ranks, cut);
