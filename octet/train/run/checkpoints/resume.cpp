@@ -82,7 +82,7 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
   if (text != manifest.text)
     throw DataError(
         format("data.path = \"{}\" holds another text than the one {} was trained on, or data.mix has other texts or shares; name "
-               "those that the run began with",
+               "the datasets that the run began with",
                printable(now.data.path), printable(checkpoint)));
 }
 
