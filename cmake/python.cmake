@@ -39,8 +39,13 @@ message(STATUS "Python module: ${OCTET_HAS_PYTHON}")
 
 if(OCTET_HAS_PYTHON)
   find_package(nanobind CONFIG REQUIRED PATHS ${nanobind} NO_DEFAULT_PATH)
+  # From Python 3.12 on one module serves all later versions (stable ABI).
+  if(Python_VERSION VERSION_GREATER_EQUAL 3.12 AND NOT TARGET Python::SABIModule)  # CMake before 3.26 does not make it
+    add_library(Python::SABIModule INTERFACE IMPORTED)
+    target_link_libraries(Python::SABIModule INTERFACE Python::Module)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/python/*.bind.cpp)
-  nanobind_add_module(octet_python_module NB_STATIC NOMINSIZE ${sources})
+  nanobind_add_module(octet_python_module STABLE_ABI NB_STATIC NOMINSIZE ${sources})
   target_link_libraries(octet_python_module PRIVATE octet::python)
   target_compile_definitions(octet_python_module PRIVATE OCTET_VERSION="${PROJECT_VERSION}")
   set(package ${PROJECT_BINARY_DIR}/python/octet)

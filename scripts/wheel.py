@@ -1,4 +1,5 @@
-"""Assembles the wheel octet-train from a build folder: the package octet with its module, the program, and the libraries of both.
+"""Assembles wheels octet-train from a build folder: the package octet with its module, the program, and the libraries of both. There is one
+wheel per module in the folder: of one version of Python, or, with the stable interface, of 3.12 and all later ones.
 
 Usage: wheel.py BUILD OUTPUT. BUILD has python/octet, octet and, where MPI is found, liboctet_mpi.so. The libraries that the wheel has are
 those of LIBRARIES; all others, such as the C library, are the system's. CUDA's are opened when a GPU is used. Needs strip, patchelf and
@@ -49,17 +50,25 @@ def glibc_of(files):
     return max([*versions, (2, 35) if libstdcxx == 30 else (2, 17)])
 
 
-def metadata(version):
+def metadata(version, least):
     lines = ["Metadata-Version: 2.1", "Name: octet-train", f"Version: {version}", "Summary: Training of language models in 8-bit floating point",
-             "License: Apache-2.0", "Requires-Python: >=3.11", "Requires-Dist: numpy"]
+             "License: Apache-2.0", f"Requires-Python: >={least}", "Requires-Dist: numpy"]
+    lines += ["Provides-Extra: torch", 'Requires-Dist: torch>=2.6; extra == "torch"']
     lines += ["Provides-Extra: cuda"] + [f'Requires-Dist: {name}; extra == "cuda"' for name in NVIDIA]
     return "\n".join([*lines, "Description-Content-Type: text/markdown", "", (root / "docs" / "python.md").read_text()])
 
 
-def assemble(build, tree):
+def python_of(module):
+    """The tags of the Python that takes the module, and its least version."""
+    if module.name.endswith(".abi3.so"):
+        return "cp312-abi3", "3.12"
+    version = re.search(r"cpython-3(\d+)", module.name).group(1)
+    return f"cp3{version}-cp3{version}", f"3.{version}"
+
+
+def assemble(build, module, tree):
     package = tree / "octet"
     shutil.copytree(build / "python" / "octet", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    module = next((build / "python" / "octet").glob("_core*.so"))
     copy(module, package / module.name, "$ORIGIN/libs")
     copy(build / "octet", package / "bin" / "octet", "$ORIGIN/../libs")
     for name in ("liboctet_mpi.so", "liboctet_loopback.so"):
@@ -68,9 +77,8 @@ def assemble(build, tree):
     for file, path in {**libraries_of(module), **libraries_of(build / "octet")}.items():
         if any(file.startswith(f"lib{name}.so") for name in LIBRARIES):
             copy(path, package / "libs" / file, "$ORIGIN")
-    abi = re.search(r"cpython-(\d+)", module.name).group(1)
     glibc = glibc_of([module, build / "octet", *(package / "libs").iterdir()])
-    return f"cp{abi}-cp{abi}-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
+    return f"{python_of(module)[0]}-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
 
 
 def write(tree, path):
@@ -96,14 +104,13 @@ def add(wheel, name, data, mode):
     wheel.writestr(info, data)
 
 
-def main(build, output):
-    version = re.search(r"project\(octet VERSION (\S+)", (root / "CMakeLists.txt").read_text()).group(1)
+def make(build, module, version, output):
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
-        tag = assemble(build, tree)
+        tag = assemble(build, module, tree)
         info = tree / f"octet_train-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(metadata(version))
+        (info / "METADATA").write_text(metadata(version, python_of(module)[1]))
         (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: octet\nRoot-Is-Purelib: false\nTag: {tag}\n")
         (info / "entry_points.txt").write_text("[console_scripts]\noctet = octet._program:main\n")
         shutil.copy(root / "LICENSE", info / "LICENSE")
@@ -113,6 +120,15 @@ def main(build, output):
     print(f"{path}: {size / 1e6:.1f} MB")
     if size > MOST_BYTES:
         sys.exit(f"{path}: more than {MOST_BYTES / 1e6:.0f} MB")
+
+
+def main(build, output):
+    version = re.search(r"project\(octet VERSION (\S+)", (root / "CMakeLists.txt").read_text()).group(1)
+    modules = sorted((build / "python" / "octet").glob("_core*.so"))
+    if not modules:
+        sys.exit(f"{build}/python/octet has no module; build it with OCTET_PYTHON_MODULE=ON")
+    for module in modules:
+        make(build, module, version, output)
 
 
 if __name__ == "__main__":

@@ -297,6 +297,9 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
   for (const auto& entry : fs::directory_iterator(scratch.at("data")))
     if (entry.path().extension() == ".tok") says(entry.path().string(), {"from token 0", "every checksum and id verified"});
 
+  scratch.write("characters.bin", std::string("\1\0\2\0\1\0", 6));
+  says("characters.bin", {"tokens of  nanoGPT, characters.bin", "unknown, 3 ids, 2 bytes per token", "2 of 3 ids occur"});
+
   const std::string state = scratch.at("runs/fp8/checkpoints/step-000000001/state.safetensors");
   fs::resize_file(state, fs::file_size(state) - 1);
   const Ended ended = run("inspect runs/fp8");

@@ -139,7 +139,11 @@ void measure_cross_entropy(Subject& s, std::vector<Row>& rows) {
 void measure_activations(Subject& s, std::vector<Row>& rows) {
   const bool gated = s.sites.mlp_in.out == 2 * s.shape.hidden;
   const Function function =
-      gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
+      gated
+          ? Function{"swiglu", 2,
+                     [](Stream& stream, const ops::Saved& x, ops::Sink& y, ops::Sink* codes) { ops::swiglu_forward(stream, x, y, codes); },
+                     [](Stream& stream, const Tensor& dy, const ops::Saved& x, ops::Sink& dx) { ops::swiglu_backward(stream, dy, x, dx); }}
+          : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
   for (const Planned& p : s.planned)
     if (p.activations() == DType::bf16) {
       measure_function(s, rows, p, function);

@@ -21,6 +21,7 @@ std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
   std::vector<train::RunConfig> out(names.size(), plan.config);
   for (std::size_t i = 0; i < names.size(); ++i) {
     out[i].recipe.recipe = names[i];
+    plan.loads.configure(out[i]);
     scaling::make_recipe(names[i], plan.config.recipe.options);  // an unknown name is refused here, with the nearest one
   }
   return out;
@@ -95,7 +96,7 @@ Result run(const Plan& plan) {
   const std::vector<Floor> floors = measure_ops(plan, configs, device, target, out);
   for (std::size_t i = 0; i < floors.size(); ++i) {
     log::info("measuring step, {} ...", configs[i].recipe.recipe);
-    out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i]));
+    out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], plan.loads));
   }
   return out;
 }

@@ -9,10 +9,11 @@ inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm"
 
 /// Options of a measurement.
 struct Plan {
-  train::RunConfig config;           // model, device, tokens per micro-batch and per step, states of the optimizer
-  std::vector<std::string> groups;   // of the names above
-  std::vector<std::string> recipes;  // empty: bf16 and the recipes of `octet compare`
-  Effort effort;                     // working_set_bytes 0: beyond_cache_bytes()
+  train::RunConfig config;            // model, device, tokens per micro-batch and per step, states of the optimizer
+  std::vector<std::string> groups;    // of the names above
+  std::vector<std::string> recipes;   // empty: bf16 and the recipes of `octet compare`
+  Effort effort;                      // working_set_bytes 0: beyond_cache_bytes()
+  UnevenLoads loads = UnevenLoads();  // of experts, in steps
 };
 
 /// All results of one run, on one device of one machine.

@@ -9,13 +9,13 @@
 namespace octet::bench {
 
 /// The linear layers of a model that differ in shape: those of its first block, and its head. Of latent attention, those that read the
-/// block's input and make its output; of experts, the shared ones.
+/// block's input and make its output; of experts, the shared ones, or where there are none the stacks of all routed ones.
 struct Sites {
   scaling::Site qkv, attention_out, mlp_in, mlp_out, head;
 
   std::vector<scaling::Site> all() const { return {qkv, attention_out, mlp_in, mlp_out, head}; }
 };
-/// From the rows of a model's plan. Throws ConfigError for blocks that have neither an MLP nor shared experts.
+/// From the rows of a model's plan.
 Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelShape&);
 
 /// The plans of all sites under one recipe, with the state of their quantizers. Recipes whose GEMMs read the same layouts with the same

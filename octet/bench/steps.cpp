@@ -12,13 +12,16 @@ namespace {
 using train::Engine;
 
 // Without health measurement, like most steps of a run.
-void step(train::StepRunner& runner, const std::vector<data::Batch>& batches) { runner.run(batches, {.learning_rate = 1e-5}); }
+void step(train::StepRunner& runner, const std::vector<data::Batch>& batches, const std::function<void()>& read = {}) {
+  runner.run(batches, {.learning_rate = 1e-5}, read);
+}
 
-Timing time_steps(Engine& e, const train::RunConfig& c, int repeats) {
+void time_steps(Engine& e, const train::RunConfig& c, int repeats, const UnevenLoads& loads, StepResult& out) {
   const std::vector<data::Batch> batches = random_batches(c);
   e.initialize(1);
+  loads.apply(e);
   train::StepRunner runner(e);
-  for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches);
+  for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches, [&] { out.fullest_load = UnevenLoads::fullest(e); });
   wait(e.stream);
   Timer timer(e.stream);
   std::vector<double> samples;
@@ -27,7 +30,7 @@ Timing time_steps(Engine& e, const train::RunConfig& c, int repeats) {
     step(runner, batches);
     samples.push_back(timer.stop());
   }
-  return timing_of(std::move(samples));
+  out.row.seconds = timing_of(std::move(samples));
 }
 
 }  // namespace
@@ -56,7 +59,8 @@ Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row
   return floor_of(s, dry.step, attention);
 }
 
-StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor) {
+StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor,
+                        const UnevenLoads& loads) {
   const train::EngineConfig config = train::engine_config(c);
   train::require_memory(train::dry_run(config, target, c.train.batch, c.train.accumulate), machine::available_bytes(device), c.train);
   Engine engine(config, device, target);
@@ -67,9 +71,9 @@ StepResult measure_step(const train::RunConfig& c, Device device, Target target,
              .shape = format("{}x{}x{}", c.train.accumulate, c.train.batch, c.data.sequence_length),
              .precision = c.recipe.recipe,
              .unit = Unit::tokens,
-             .seconds = time_steps(engine, c, repeats),
              .amount = tokens,
              .limit = tokens / floor.seconds()};
+  time_steps(engine, c, repeats, loads, out);
   out.peak_bytes = double(engine.stream.arena().peak().total);
   return out;
 }

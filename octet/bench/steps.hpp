@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/bench/floor.hpp"
+#include "octet/bench/uneven_loads.hpp"
 #include "octet/data/windows.hpp"
 #include "octet/train/run/config/run_config.hpp"
 
@@ -10,7 +11,8 @@ namespace octet::bench {
 struct StepResult {
   Row row;  // amount: tokens per step; limit: tokens per second at the floor
   Floor floor;
-  double peak_bytes = 0;  // of all memory of the run
+  double peak_bytes = 0;    // of all memory of the run
+  double fullest_load = 0;  // of an expert, as a multiple of the mean; 0: no experts
 };
 
 /// The micro-batches of a step of one rank: tokens that another seed has otherwise.
@@ -22,6 +24,6 @@ std::int64_t warm_up_steps(const train::RunConfig& c);
 Floor floor_of_step(Subject&, const train::RunConfig& c, const std::vector<Row>& attention);
 
 /// Trains `c` on random tokens: some steps to warm up, then `repeats` timed ones. Throws DeviceError if free memory is too small.
-StepResult measure_step(const train::RunConfig& c, Device, Target, int repeats, const Floor&);
+StepResult measure_step(const train::RunConfig& c, Device, Target, int repeats, const Floor&, const UnevenLoads& = UnevenLoads());
 
 }  // namespace octet::bench

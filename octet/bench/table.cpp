@@ -52,8 +52,9 @@ std::string limits_text(const Result& r) {
 
 std::string floor_text(const StepResult& s) {
   const auto ms = [](double seconds) { return three(1e3 * seconds) + " ms"; };
-  return format("floor of {}: {} = GEMMs {} + attention {} + memory {}; peak memory {}\n", s.row.precision, ms(s.floor.seconds()),
-                ms(s.floor.gemm_seconds), ms(s.floor.attention_seconds), ms(s.floor.memory_seconds), bytes_text(s.peak_bytes));
+  const std::string loads = s.fullest_load > 0 ? format("; fullest expert {} x mean", three(s.fullest_load)) : "";
+  return format("floor of {}: {} = GEMMs {} + attention {} + memory {}; peak memory {}{}\n", s.row.precision, ms(s.floor.seconds()),
+                ms(s.floor.gemm_seconds), ms(s.floor.attention_seconds), ms(s.floor.memory_seconds), bytes_text(s.peak_bytes), loads);
 }
 
 json::Value json_of(const Row& r) {

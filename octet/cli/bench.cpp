@@ -27,7 +27,7 @@ struct Options {
   std::vector<std::string> recipes, set, bytes, quality_ranks;
   std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 0, repeat = 9, working_set_mib = 0;
-  double sample_ms = 0;
+  double sample_ms = 0, uneven = 0;
   bool quiet = false, topology = false;
 };
 
@@ -67,6 +67,7 @@ bench::Plan plan_of(const Options& o) {
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
+  plan.loads = bench::UnevenLoads(o.uneven);
   plan.effort = {.repeats = int(o.repeat),
                  .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
                                    : gpu           ? 0.02
@@ -145,6 +146,7 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
       {"--recipe", kernels | steps | scaling | attention},
       {"--set", kernels | steps | scaling | attention | constants},
       {"--working-set", kernels | constants},
+      {"--uneven", kernels},
       {"--sample-ms", kernels | sums | links | constants},
       {"--ranks", steps | scaling | sums | links | attention | constants},
       {"--bytes", sums | links},
@@ -156,7 +158,8 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
   const Kind kind = kind_of(o);
   for (const std::string& option : given)
     for (const auto& [name, kinds] : effects)
-      if (option == name && (kinds & kind) == 0 && !(name == "--ranks" && o.group == "step"))
+      if (option == name && ((kinds & kind) == 0 || (name == "--uneven" && o.group != "step" && o.group != "all")) &&
+          !(name == "--ranks" && o.group == "step"))
         throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, name_of(kind, o)));
 }
 
@@ -296,6 +299,9 @@ void add_bench(Program& program) {
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
   command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
+  command.option("--uneven", o->uneven,
+                 "step: routers prefer some experts, by biases from 0 to this of their choices; scores are near 1 / experts",
+                 {.at_least = 0, .at_most = 1});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
   command.option(

@@ -35,11 +35,14 @@ void add_inspect(Program& program) {
                       "  octet inspect runs/current                               a run: progress, quantizers, checkpoints\n"
                       "  octet inspect runs/current/checkpoints/step-000000120    every tensor\n"
                       "  octet inspect data/docs                                  a dataset, or one of its shards\n"
+                      "  octet inspect fineweb/train_000.bin                      tokens of llm.c, LLM.Q, nanoGPT or Megatron\n"
                       "  octet inspect model.safetensors                          tensors, or a Hugging Face folder\n"
                       "  octet inspect 0.3 --format e4m3                          sign, exponent, mantissa, neighbours, error\n"
                       "Exit code 64: a part of it is damaged.");
   command.positional("what", o->what,
-                     "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
+                     "path of a run, checkpoint, dataset, token shard, token file of another program, Hugging Face folder or safetensors "
+                     "file, or a number",
+                     true);
   command.option("--format", o->format, "of a number: " + joined(inspect::format_names()) + "; without it, all");
   command.run([o] { return show(*o); });
 }

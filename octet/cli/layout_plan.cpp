@@ -218,8 +218,9 @@ std::vector<std::string> names_of(const std::vector<Named>& all) {
 }
 
 ExitCode draw(const LayoutOptions& o) {
-  const parallel::PipelineShape shape{.stages = int(o.stages), .chunks = int(o.chunks), .micro_batches = int(o.micro_batches)};
-  write_file(o.schedule_file, plan::schedule_svg(parallel::schedule_named(o.schedule), shape));
+  const parallel::Schedule schedule = parallel::schedule_named(o.schedule);
+  write_file(o.schedule_file,
+             plan::schedule_svg(schedule, parallel::pipeline_shape(schedule, o.stages, chunks_of(schedule, o.chunks), o.micro_batches)));
   return ExitCode::done;
 }
 
@@ -257,10 +258,10 @@ void LayoutOptions::add_to(Command& command) {
                  "with --gpus and train.tokens: until a failed node is back, for the number of spares", {.at_least = 0});
   command.option("--price", price, "with --gpus and train.tokens: of a GPU hour", {.at_least = 0});
   command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
-  command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",
-                 {.one_of = {"gpipe", "1f1b", "interleaved", "zero_bubble"}});
+  command.option("--kind", schedule, "with --schedule: " + parallel::schedule_names(),
+                 {.one_of = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe_v"}});
   command.option("--stages", stages, "with --schedule: stages", {.at_least = 1, .at_most = 64});
-  command.option("--chunks", chunks, "with --schedule: chunks per stage, of the interleaved schedule", {.at_least = 1, .at_most = 64});
+  command.option("--chunks", chunks, "with --schedule: chunks per stage, of interleaved", {.at_least = 1, .at_most = 64});
   command.option("--micro-batches", micro_batches, "with --schedule: micro-batches", {.at_least = 1, .at_most = 512});
   command.optional_value("--matrix", matrix, matrix_file, "write the guide to layouts, by default docs/parallelism-guide.md");
 }

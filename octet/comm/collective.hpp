@@ -33,7 +33,7 @@ struct Call {
   Tensor from, to;  // the same tensor for all_reduce and broadcast
   Reduction reduction = Reduction::sum;
   int peer = -1;                    // of send, receive; the root of broadcast
-  bool begins = false;              // of send: it need not wait for its receive
+  bool begins = false;              // of send, and of uneven parts: it need not wait for receives
   Counts sent = {}, received = {};  // of an all_to_all of uneven parts; otherwise empty
 
   bool uneven() const { return !sent.empty(); }

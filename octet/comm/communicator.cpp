@@ -36,6 +36,7 @@ void Communicator::count(Stream& stream, const Call& c) {
   const std::int64_t bytes = bytes_sent(c, rank_, size_);
   t = t + Traffic{1, bytes};
   if (c.kind == Collective::send && stream.device() != Device::null) ++sends_[std::size_t(c.peer)];
+  for (int r = 0; c.kind == Collective::all_to_all && c.begins && r < size_; ++r) sends_[std::size_t(r)] += r != rank_;
   stream.count({.collectives = 1, .sent_bytes = c.uneven() ? 0 : bytes});
 }
 
@@ -104,7 +105,7 @@ void Communicator::all_to_all(Stream& stream, const Tensor& from, const Tensor& 
   start(stream, {Collective::all_to_all, from, to});
 }
 
-void Communicator::all_to_all(Stream& stream, const Tensor& from, Counts sent, const Tensor& to, Counts received) {
+Call Communicator::uneven_call(const Tensor& from, Counts sent, const Tensor& to, Counts received) const {
   const auto sum = [&](Counts counts) {
     check(int(counts.size()) == size_ && std::ranges::all_of(counts, [](std::int64_t n) { return n >= 0; }),
           "all_to_all: wants a count of at least 0 for each of {} ranks, got {} counts", size_, counts.size());
@@ -113,7 +114,37 @@ void Communicator::all_to_all(Stream& stream, const Tensor& from, Counts sent, c
   check(from.dtype == to.dtype && from.count() == sum(sent) && to.count() == sum(received),
         "all_to_all: {} {} and {} {} must be of one dtype, and have the {} and {} values of their counts", from.dtype, from.shape, to.dtype,
         to.shape, sum(sent), sum(received));
-  start(stream, {.kind = Collective::all_to_all, .from = from, .to = to, .sent = sent, .received = received});
+  return {.kind = Collective::all_to_all, .from = from, .to = to, .sent = sent, .received = received};
+}
+
+void Communicator::all_to_all(Stream& stream, const Tensor& from, Counts sent, const Tensor& to, Counts received) {
+  start(stream, uneven_call(from, sent, to, received));
+}
+
+BegunExchange Communicator::begin_all_to_all(Stream& stream, const Tensor& from, Counts sent, const Tensor& to, Counts received) {
+  Call call = uneven_call(from, sent, to, received);
+  call.begins = true;
+  BegunExchange out{from, to, {sent.begin(), sent.end()}, {received.begin(), received.end()}};
+  out.begun = monotonic_seconds();
+  start_by(stream, call, nullptr, [&] { begin_exchange(stream, call); });
+  if (stream.device() != Device::null) out.stream = &stream, out.sends = sends_;
+  return out;
+}
+
+void Communicator::finish_all_to_all(const BegunExchange& begun) {
+  if (begun.stream == nullptr) return;
+  const Call call = uneven_call(begun.from, begun.sent, begun.to, begun.received);
+  const double begin = monotonic_seconds();
+  begins(call, 0, begin);
+  await_exchange(call, begun);
+  const double end = monotonic_seconds();
+  ended(call, 0, begin, end);
+  were_under_way(call, bytes_sent(call, rank_, size_), begun.begun, end);
+}
+
+void Communicator::were_under_way(const Call& call, std::int64_t sent, double begin, double end) {
+  if (listener_ != nullptr) listener_->under_way(call, sent, begin, end);
+  if (all_ != nullptr) all_->were_under_way(call, sent, begin, end);
 }
 
 void Communicator::all_to_all(Stream& stream, const Tensor& from, const UseParts& use) {

@@ -20,6 +20,15 @@ struct BegunSend {
   Stream* stream = nullptr;  // of the send
 };
 
+/// An all_to_all() of uneven parts that was begun.
+struct BegunExchange {
+  Tensor from, to;
+  std::vector<std::int64_t> sent, received;
+  std::vector<std::int64_t> sends = {};  // by rank: the number of its part among all sends to that rank
+  Stream* stream = nullptr;              // null: it is done
+  double begun = 0;                      // monotonic_seconds()
+};
+
 /// Ranks that exchange tensors. All ranks call the same collectives in the same order, each with tensors of equal size and dtype.
 ///
 /// - Tensors are flat: shapes matter only by their count. Callers own the memory. Workspace comes from the stream's scratch.
@@ -51,6 +60,10 @@ class Communicator {
   /// received[0] values of rank 0 first. The host knows the counts: received[r] is sent[rank()] of rank r. The sums of counts are those of
   /// `from` and `to`, and may be 0. Stream::work() has the call without its bytes, since these depend on data; traffic() has both.
   void all_to_all(Stream&, const Tensor& from, Counts sent, const Tensor& to, Counts received);
+  /// The same in two parts, as begin_send(): between them the tensors are left alone, and parts may travel. Exchanges are finished in the
+  /// order in which they were begun. On a GPU it is queued at once, and finish_all_to_all() does nothing.
+  BegunExchange begin_all_to_all(Stream&, const Tensor& from, Counts sent, const Tensor& to, Counts received);
+  void finish_all_to_all(const BegunExchange&);
   /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count +
   /// i] of rank r, and is read until use() returns, by work of the stream. Pieces but the last are multiples of 2^18 values. The parts are
   /// where they have arrived: in workspace, or in memory of the backend.
@@ -71,7 +84,7 @@ class Communicator {
   /// Sends to one rank are received in the order in which they were begun.
   BegunSend begin_send(Stream&, const Tensor& x, int to);
   void finish_send(const BegunSend&);
-  /// Before memory of sends that were not finished is freed, after an error: this rank sends nothing of it any more.
+  /// Before memory of sends and exchanges that were not finished is freed, after an error: this rank sends nothing of it any more.
   virtual void withdraw_sends() {}
   /// A send and a receive at once; counted as one of each.
   void exchange(Stream&, const Tensor& out, int to, const Tensor& in, int from);
@@ -116,6 +129,9 @@ class Communicator {
   virtual void run(Stream&, const Call&, const Call* second) = 0;
   /// Returns when the begun send is received, or makes its stream wait.
   virtual void await_send(const Call&, const BegunSend&) {}
+  /// Begins an exchange of uneven parts, or carries it out.
+  virtual void begin_exchange(Stream& stream, const Call& call) { run(stream, call, nullptr); }
+  virtual void await_exchange(const Call&, const BegunExchange&) {}
   /// Carries out an all_to_all() in pieces; the backend's own way, if it has a shorter one than through workspace.
   virtual void run_parts(Stream&, const Call&, const UseParts& use);
   virtual void run_part(Stream&, const Call&, const UsePart& use);
@@ -133,6 +149,8 @@ class Communicator {
   void start(Stream&, const Call&, const Call* second = nullptr);
   template <class Run>
   void start_by(Stream&, const Call&, const Call* second, const Run& run);
+  Call uneven_call(const Tensor& from, Counts sent, const Tensor& to, Counts received) const;
+  void were_under_way(const Call&, std::int64_t sent, double begin, double end);
   Call send_call(const Tensor& x, int to, const char* who) const;
   void count(Stream&, const Call&);
   void begins(const Call&, std::int64_t sent, double begin);

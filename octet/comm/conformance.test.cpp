@@ -118,15 +118,26 @@ void expect_uneven_moves(Communicator& c) {
     const Tensor from = filled<T>(s, out, c.rank()), to = s.empty({in}, dtype_of<T>);
     const Traffic before = c.traffic(Collective::all_to_all);
     const std::int64_t counted = s.work().sent_bytes;
+    const auto expect_values = [&](const Tensor& got, const char* name) {
+      std::int64_t at = 0;
+      for (int r = 0; r < c.size(); ++r) {
+        std::int64_t first = 0;
+        for (int q = 0; q < c.rank(); ++q) first += count(r, q);
+        for (std::int64_t i = 0; i < received[std::size_t(r)]; ++i, ++at) expect_equal(got, at, value<T>(r, first + i), name);
+      }
+    };
     c.all_to_all(s, from, sent, to, received);
-    std::int64_t at = 0;
-    for (int r = 0; r < c.size(); ++r) {
-      std::int64_t first = 0;
-      for (int q = 0; q < c.rank(); ++q) first += count(r, q);
-      for (std::int64_t i = 0; i < received[std::size_t(r)]; ++i, ++at) expect_equal(to, at, value<T>(r, first + i), "uneven all_to_all");
-    }
+    expect_values(to, "uneven all_to_all");
     const std::int64_t bytes = (out - sent[std::size_t(c.rank())]) * std::int64_t(sizeof(T));
     EXPECT_EQ(c.traffic(Collective::all_to_all) - before, (Traffic{1, bytes}));
+    // Two exchanges under way, with another call between them.
+    const Tensor one = s.empty({in}, dtype_of<T>), two = s.empty({in}, dtype_of<T>);
+    const BegunExchange first = c.begin_all_to_all(s, from, sent, one, received);
+    c.all_to_all(s, from, sent, to, received);
+    const BegunExchange second = c.begin_all_to_all(s, from, sent, two, received);
+    c.finish_all_to_all(first), c.finish_all_to_all(second);
+    expect_values(one, "uneven all_to_all in two parts"), expect_values(two, "uneven all_to_all in two parts");
+    EXPECT_EQ(c.traffic(Collective::all_to_all) - before, (Traffic{4, 4 * bytes}));
     EXPECT_EQ(s.work().sent_bytes, counted) << "a plan does not know them";
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "octet/config/fields.hpp"
 #include "octet/data/windows.hpp"
@@ -12,6 +13,7 @@ namespace octet::data {
 /// The order of the samples follows from the run's own seed.
 struct DataConfig {
   std::string path;                    // a folder that `octet tokenize` wrote, or files of another program
+  std::vector<std::string> mix;        // more such texts by shares of all samples: parse_shares
   std::string eval_path;               // such a folder for evaluation, of which everything is held out; empty: a part of `path`
   std::int64_t sequence_length = 512;  // tokens per sample
   double eval_fraction = 0.01;         // of the documents of `path`, held out for evaluation: split_documents
@@ -22,7 +24,9 @@ struct DataConfig {
   Documents documents() const { return document_mask ? Documents::masked : Documents::joined; }
 
   void fields(config::FieldVisitor& v) {
-    v.field("path", path, "folder that `octet tokenize` wrote, or token files of llm.c, nanoGPT or Megatron: 'fineweb/*.bin'",
+    v.field("path", path, "folder that `octet tokenize` wrote, or token files of llm.c, LLM.Q, nanoGPT or Megatron: 'fineweb/*.bin'",
+            config::OnResume::may_change);
+    v.field("mix", mix, "more texts to train on, as PATH:SHARE of all samples, such as data/code:0.3; data.path has the rest",
             config::OnResume::may_change);
     v.field("eval_path", eval_path, "folder like path for evaluation; empty: the share eval_fraction of path is held out",
             config::OnResume::may_change);

@@ -43,8 +43,9 @@ void require_match(const Shard& shard, const ShardHeader& first, const Manifest&
 void Dataset::open_foreign(const std::string& files) {
   const std::vector<std::string> paths = files_matching(files);
   if (paths.empty())
-    throw ConfigError(format("{} = '{}': there is no such file; name token files of llm.c, nanoGPT or Megatron, or the folder of a dataset",
-                             key_, printable(files)));
+    throw ConfigError(
+        format("{} = '{}': there is no such file; name token files of llm.c, LLM.Q, nanoGPT or Megatron, or the folder of a dataset", key_,
+               printable(files)));
   std::uint32_t vocabulary = 0;
   for (const std::string& path : paths) {
     shards_.push_back(Shard::foreign(path));

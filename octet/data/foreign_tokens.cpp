@@ -61,7 +61,8 @@ std::optional<ForeignTokens> llm_c(const MappedFile& file) {
   if (magic != narrow_magic && magic != wide_magic) return {};
   const bool narrow = magic == narrow_magic;
   if (version != (narrow ? 1 : 7)) refuse(file, 4, format("a file of llm.c must have the version {}, got {}", narrow ? 1 : 7, version));
-  ForeignTokens t{.first_byte = header,
+  ForeignTokens t{.program = "llm.c",
+                  .first_byte = header,
                   .count = std::uint64_t(std::max(number_at<std::int32_t>(bytes, 8), 0)),
                   .bytes_per_token = narrow ? 2u : 4u,
                   .vocab_size = narrow ? narrow_vocabulary : wide_vocabulary};
@@ -70,6 +71,33 @@ std::optional<ForeignTokens> llm_c(const MappedFile& file) {
            format("its header says {} tokens, so the file must have {} bytes, got {}", t.count, header + t.count * t.bytes_per_token,
                   bytes.size()));
   find_documents(bytes, t, narrow ? narrow_separator : wide_separator, true);
+  return t;
+}
+
+// A document ends with a separator that the header does not name, and so does the file. Ids of special tokens may be beyond the vocabulary
+// that the header has.
+std::optional<ForeignTokens> llm_q(const MappedFile& file) {
+  constexpr std::uint64_t header = 1024;
+  const std::string_view bytes = file.bytes();
+  if (!bytes.starts_with("BIN.TOK\n")) return {};
+  if (bytes.size() < header) refuse(file, bytes.size(), format("a file of LLM.Q has a header of {} bytes", header));
+  const auto word = [&](std::uint64_t at) { return number_at<std::int32_t>(bytes, at); };
+  if (word(8) != 1 && word(8) != 2) refuse(file, 8, format("a file of LLM.Q must have the version 1 or 2, got {}", word(8)));
+  if (word(12) != 4) refuse(file, 12, format("tokens of LLM.Q must have 4 bytes, got {}", word(12)));
+  if (word(8) == 2 && word(24) != 0) refuse(file, 24, "masks of LLM.Q are not read");
+  ForeignTokens t{.program = "LLM.Q",
+                  .first_byte = header,
+                  .count = std::uint64_t(std::max(word(16), 0)),
+                  .bytes_per_token = 4,
+                  .vocab_size = word(8) == 2 ? std::uint32_t(std::max(word(20), 0)) : 0};
+  if (header + t.count * t.bytes_per_token != bytes.size())
+    refuse(file, 16,
+           format("its header says {} tokens, so the file must have {} bytes, got {}", t.count, header + t.count * t.bytes_per_token,
+                  bytes.size()));
+  if (t.count == 0) return t;
+  t.documents.push_back(0);
+  find_documents(bytes, t, number_at<std::uint32_t>(bytes, bytes.size() - 4), false);
+  if (t.largest < context_mark) t.vocab_size = std::max(t.vocab_size, t.largest + 1);
   return t;
 }
 
@@ -108,7 +136,7 @@ void read_index(const MappedFile& index, ForeignTokens& t) {
 std::optional<ForeignTokens> megatron(const MappedFile& file) {
   const std::string index = file.path().substr(0, file.path().size() - 3) + "idx";
   if (!exists(index)) return {};
-  ForeignTokens t;
+  ForeignTokens t{.program = "Megatron"};
   read_index(MappedFile(index), t);
   if (t.count * t.bytes_per_token != file.bytes().size())
     refuse(
@@ -124,9 +152,9 @@ ForeignTokens nano_gpt(const MappedFile& file) {
   for (const std::string_view other : {std::string_view("PK\x03\x04"), std::string_view("\x80\x02", 2), std::string_view("OCTETTOK")})
     if (bytes.starts_with(other))
       refuse(file, 0,
-             "it has no tokens of llm.c, Megatron or nanoGPT; data.path names the folder of a dataset, or files of these programs");
+             "it has no tokens of llm.c, LLM.Q, Megatron or nanoGPT; data.path names the folder of a dataset, or files of these programs");
   if (bytes.size() % 2 != 0) refuse(file, bytes.size() - 1, "tokens of nanoGPT have 2 bytes, and the file has an odd number of bytes");
-  ForeignTokens t{.count = bytes.size() / 2};
+  ForeignTokens t{.program = "nanoGPT", .count = bytes.size() / 2};
   find_documents(bytes, t, narrow_separator, false);
   t.vocab_size = t.documents.empty() && t.largest < narrow_separator ? t.largest + 1 : std::max(narrow_vocabulary, t.largest + 1);
   if (t.documents.empty() || t.documents.front() != 0) t.documents.insert(t.documents.begin(), 0);
@@ -139,6 +167,7 @@ bool names_foreign_tokens(const std::string& path) { return path.ends_with(".bin
 
 ForeignTokens find_foreign_tokens(const MappedFile& file) {
   std::optional<ForeignTokens> t = llm_c(file);
+  if (!t) t = llm_q(file);
   if (!t) t = megatron(file);
   if (!t) t = nano_gpt(file);
   if (t->count == 0) refuse(file, 0, "it has no tokens");

@@ -26,6 +26,12 @@ std::string llm_c(std::int32_t magic, std::int32_t version, std::int32_t count, 
   return header + tokens;
 }
 
+std::string llm_q(std::initializer_list<std::int64_t> words, const std::string& tokens) {
+  std::string header = "BIN.TOK\n" + bytes_of<std::int32_t>(words);
+  header.resize(1023, '*');
+  return header + "\n" + tokens;
+}
+
 // Two documents of three and two tokens; the second one has two sequences.
 std::string megatron_index(int type, int bytes) {
   return std::string("MMIDIDX\0\0", 9) + bytes_of<std::uint64_t>({1}) + char(type) + bytes_of<std::uint64_t>({3, 3}) +
@@ -58,13 +64,16 @@ void expect_read(const std::string& path, const Read& wanted) {
   EXPECT_THROW(d.open_tokenizer(), DataError);
 }
 
-TEST(ForeignTokens, OfLlmCNanoGptAndMegatronAreReadInPlace) {
+TEST(ForeignTokens, OfLlmCLlmQNanoGptAndMegatronAreReadInPlace) {
   const Scratch s;
   s.write("c/a_000.bin", llm_c(20240520, 1, 5, bytes_of<std::uint16_t>({50256, 7, 8, 50256, 9})));
   s.write("c/a_001.bin", llm_c(20240520, 1, 3, bytes_of<std::uint16_t>({10, 50256, 11})));
   expect_read(s.at("c/*.bin"), {{50256, 7, 8, 50256, 9, 10, 50256, 11}, {0, 3, 6}, 50257});
   s.write("l/a.bin", llm_c(20240801, 7, 3, bytes_of<std::uint32_t>({128000, 100000, 5})));
   expect_read(s.at("l/a.bin"), {{128000, 100000, 5}, {0}, 128256});
+  s.write("q/a.bin", llm_q({2, 4, 5, 9, 0}, bytes_of<std::int32_t>({3, 70000, 10, 4, 10})));
+  s.write("q/b.bin", llm_q({1, 4, 2}, bytes_of<std::int32_t>({8, 10})));
+  expect_read(s.at("q/*.bin"), {{3, 70000, 10, 4, 10, 8, 10}, {0, 3, 5}, 70001});
   s.write("n/train.bin", bytes_of<std::uint16_t>({7, 8, 50256, 9, 50256}));
   expect_read(s.at("n/train.bin"), {{7, 8, 50256, 9, 50256}, {0, 3}, 50257});
   s.write("characters/train.bin", bytes_of<std::uint16_t>({7, 64, 3}));
@@ -87,10 +96,16 @@ TEST(ForeignTokens, ThatAreCutOrOfAnotherKindAreRefusedByName) {
                   "6 tokens, so the file must have 1036 bytes, got 1028"));
   EXPECT_TRUE(has(refused("b.bin", llm_c(20240520, 2, 2, bytes_of<std::uint16_t>({1, 2}))), "must have the version 1, got 2"));
   EXPECT_TRUE(has(refused("c.bin", llm_c(20240520, 1, 1, bytes_of<std::uint16_t>({50300}))), "below 50257, the largest is 50300"));
-  EXPECT_TRUE(has(refused("d.bin", "PK\x03\x04zip"), "no tokens of llm.c, Megatron or nanoGPT"));
+  EXPECT_TRUE(has(refused("d.bin", "PK\x03\x04zip"), "no tokens of llm.c, LLM.Q, Megatron or nanoGPT"));
   EXPECT_TRUE(has(refused("e.bin", "abc"), "odd number of bytes"));
   EXPECT_TRUE(has(refused("f.bin", ""), "no tokens"));
   EXPECT_TRUE(has(refused("g.bin", llm_c(20240520, 1, 1, bytes_of<std::uint16_t>({5}))), "must begin with a document"));
+  EXPECT_TRUE(has(refused("q.bin", llm_q({2, 4, 3, 9, 1}, bytes_of<std::int32_t>({1, 2, 3}) + "m")), "masks of LLM.Q are not read"));
+  EXPECT_TRUE(has(refused("r.bin", llm_q({3, 4, 1, 9, 0}, bytes_of<std::int32_t>({1}))), "must have the version 1 or 2, got 3"));
+  EXPECT_TRUE(has(refused("s.bin", llm_q({2, 2, 1, 9, 0}, bytes_of<std::int32_t>({1}))), "must have 4 bytes, got 2"));
+  EXPECT_TRUE(
+      has(refused("t.bin", llm_q({2, 4, 2, 9, 0}, bytes_of<std::int32_t>({1}))), "2 tokens, so the file must have 1032 bytes, got 1028"));
+  EXPECT_TRUE(has(refused("u.bin", "BIN.TOK\n"), "a header of 1024 bytes"));
   s.write("m.idx", megatron_index(8, 2));
   EXPECT_TRUE(has(refused("m.bin", bytes_of<std::uint16_t>({1, 2, 3})), "5 tokens of 2 bytes, the file has 6 bytes"));
   s.write("m.idx", megatron_index(6, 2));

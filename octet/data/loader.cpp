@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "octet/base/check.hpp"
-#include "octet/data/permutation.hpp"
 
 namespace octet::data {
 namespace {
@@ -20,23 +19,18 @@ Loader::Options checked(Loader::Options options) {
 
 }  // namespace
 
-Loader::Loader(const Windows& windows, const Options& options)
-    : windows_(windows), options_(checked(options)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+Loader::Loader(const Mixture& mixture, const Options& options)
+    : mixture_(mixture), options_(checked(options)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 Loader::Item Loader::prepare(std::uint64_t position) const {
   Item item;
   try {
     Batch& batch = item.batch;
-    batch.rows = options_.rows, batch.length = windows_.length();
+    batch.rows = options_.rows, batch.length = mixture_.length();
     batch.first_sample = position + std::uint64_t(options_.offset);
-    batch.document_mask = windows_.documents() == Documents::masked;
+    batch.document_mask = mixture_.documents() == Documents::masked;
     batch.resize();
-    const std::uint64_t n = windows_.count();
-    for (std::int64_t r = 0; r < batch.rows; ++r) {
-      const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
-      const Permutation order(n, options_.seed, sample / n);
-      windows_.read(order(sample % n), batch, r);
-    }
+    for (std::int64_t r = 0; r < batch.rows; ++r) mixture_.read(batch.first_sample + std::uint64_t(r), options_.seed, batch, r);
   } catch (...) {
     item.error = std::current_exception();
   }

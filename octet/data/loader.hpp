@@ -7,14 +7,14 @@
 #include <mutex>
 #include <thread>
 
-#include "octet/data/windows.hpp"
+#include "octet/data/mixture.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::data {
 
-/// Endless training batches in an order that is a pure function of (seed, sample number, windows): sample g shows window
-/// permutation(g mod n) of epoch floor(g / n), n = windows.count(), with one Permutation per epoch. The order does not depend on rows per
-/// batch, threads or the number of readers. The whole state is one integer, the next sample's number.
+/// Endless training batches in an order that is a pure function of (seed, sample number, mixture): Mixture. Of one text alone, sample g
+/// shows window permutation(g mod n) of epoch floor(g / n), n = windows.count(), with one Permutation per epoch. The order does not depend
+/// on rows per batch, threads or the number of readers. The whole state is one integer, the next sample's number.
 ///
 /// A background thread prepares batches ahead. next(), seek(), position() and wait_seconds() are for one consumer thread.
 class Loader {
@@ -27,8 +27,8 @@ class Loader {
     std::int64_t prefetch = 4;  // batches kept ready, at least 1
   };
 
-  /// The dataset behind `windows` must outlive the loader.
-  Loader(const Windows& windows, const Options& options);
+  /// The datasets behind the mixture must outlive the loader.
+  Loader(const Mixture& mixture, const Options& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
@@ -39,8 +39,8 @@ class Loader {
   /// Continues at sample `position`, as a resumed run does.
   void seek(std::uint64_t position);
   void visit_state(StateVisitor&);
-  /// Samples in one pass over the windows.
-  std::uint64_t epoch_samples() const { return windows_.count(); }
+  /// Samples in one pass over the first text's windows.
+  std::uint64_t epoch_samples() const { return mixture_.epoch_samples(); }
   /// Seconds that next() has waited for data, in all.
   double wait_seconds() const { return wait_seconds_; }
 
@@ -52,7 +52,7 @@ class Loader {
   Item prepare(std::uint64_t position) const;
   void run(const std::stop_token& stop);
 
-  Windows windows_;
+  Mixture mixture_;
   Options options_;
   std::uint64_t position_ = 0;
   double wait_seconds_ = 0;

@@ -53,7 +53,7 @@ Shard::Shard(MappedFile file, ForeignTokens t)
     : file_(std::move(file)), first_byte_(t.first_byte), found_documents_(std::move(t.documents)), documents_(found_documents_) {
   constexpr std::size_t seen = std::size_t(64) << 10;
   header_.bytes_per_token = t.bytes_per_token, header_.token_count = t.count, header_.vocab_size = t.vocab_size;
-  header_.document_count = documents_.size();
+  header_.document_count = documents_.size(), program_ = t.program;
   const std::string_view bytes = file_.bytes(), places(reinterpret_cast<const char*>(documents_.data()), documents_.size_bytes());
   const std::string_view last = bytes.substr(bytes.size() - std::min(seen, bytes.size()));
   identity_ = checksum_of(format("{} {} {} {}", bytes.size(), to_text(checksum_of(bytes.substr(0, seen))), to_text(checksum_of(last)),

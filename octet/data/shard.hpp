@@ -27,6 +27,8 @@ class Shard {
   void join(std::uint64_t first_token, std::uint64_t first_document, std::uint32_t vocab_size, const std::string& tokenizer);
 
   const std::string& path() const { return file_.path(); }
+  /// That wrote it: "octet", or ForeignTokens::program.
+  std::string_view program() const { return program_; }
   const ShardHeader& header() const { return header_; }
   /// The header's checksum. It covers the whole shard, since the header contains the others.
   Checksum identity() const { return identity_; }
@@ -50,6 +52,7 @@ class Shard {
   MappedFile file_;
   ShardHeader header_;
   Checksum identity_;
+  std::string_view program_ = "octet";
   std::uint64_t first_byte_ = ShardHeader::bytes;  // of the tokens
   std::vector<std::uint64_t> found_documents_;     // of a file without a table
   std::span<const std::uint64_t> documents_;

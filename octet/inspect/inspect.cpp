@@ -3,6 +3,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
+#include "octet/data/foreign_tokens.hpp"
 #include "octet/inspect/tensors.hpp"
 #include "octet/inspect/tokens.hpp"
 #include "octet/io/input_file.hpp"
@@ -34,18 +35,19 @@ std::string tensor_file_text(const std::string& path) {
   return out + "\n" + tensors_text({&file});
 }
 
-bool is_shard(const std::string& path) {
+std::string file_text(const std::string& path) {
   const io::InputFile file(path);
-  char first[8] = {};
+  char first[9] = {};  // of a safetensors file: the length of its header, and that begins
   if (file.size() >= sizeof first) file.read(0, std::as_writable_bytes(std::span(first)));
-  return path.ends_with(".tok") || std::string_view(first, sizeof first) == "OCTETTOK";
+  if (path.ends_with(".tok") || std::string_view(first, 8) == "OCTETTOK") return shard_text(path);
+  return data::names_foreign_tokens(path) && first[8] != '{' ? foreign_tokens_text(path) : tensor_file_text(path);
 }
 
 }  // namespace
 
 Finding path_text(const std::string& path) {
   const auto holds = [&](const char* name) { return exists(path + "/" + name); };
-  if (!is_folder(path)) return {is_shard(path) ? shard_text(path) : tensor_file_text(path), ""};
+  if (!is_folder(path)) return {file_text(path), ""};
   if (holds("MANIFEST.json") || holds("state.safetensors")) return {checkpoint_text(path), ""};
   if (holds("run.json")) return run_text(path);
   if (holds("dataset.toml")) return {dataset_text(path), ""};

@@ -98,4 +98,19 @@ std::string shard_text(const std::string& path) {
          format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(shard, counts);
 }
 
+std::string foreign_tokens_text(const std::string& path) {
+  const data::Dataset dataset(path, data::Verify::header);
+  const data::Shard& shard = dataset.shards()[0];
+  Counts counts;
+  std::vector<std::int32_t> some(1 << 14);
+  for (std::uint64_t i = 0; i < dataset.token_count(); i += some.size()) {
+    const auto part = std::span(some).first(std::min<std::uint64_t>(some.size(), dataset.token_count() - i));
+    dataset.read(i, part);
+    for (const std::int32_t id : part) ++counts[id];
+  }
+  return format("tokens of  {}, {}\n", shard.program(), printable(path)) +
+         header_text(shard.header(), dataset.token_count(), dataset.document_count()) +
+         format("health     size and ids verified; fingerprint {}\n\n", dataset.fingerprint()) + frequent_text(shard, counts);
+}
+
 }  // namespace octet::inspect

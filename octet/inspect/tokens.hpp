@@ -9,5 +9,7 @@ namespace octet::inspect {
 std::string dataset_text(const std::string& folder);
 /// The same of one token shard. Throws as data::Shard does.
 std::string shard_text(const std::string& path);
+/// The same of token files of another program, which have no checksum. Throws as data::Dataset does.
+std::string foreign_tokens_text(const std::string& path);
 
 }  // namespace octet::inspect

@@ -51,6 +51,26 @@ struct LatentShape {
   bool operator==(const LatentShape&) const = default;
 };
 
+/// Layers whose attention reads the last tokens alone. The default form has none.
+struct WindowShape {
+  std::int64_t tokens = 0;       // that attention reads, the token itself among them; 0: no layer has a window, and nothing else counts
+  std::int64_t global_step = 0;  // each so many-th layer has no window; 0: every layer has one
+  double rope_theta = 0;         // of rotations in layers with a window, which no scaling changes; 0: those of other layers
+
+  explicit operator bool() const { return tokens > 0; }
+  bool in_layer(std::int64_t i) const { return tokens > 0 && !(global_step > 0 && (i + 1) % global_step == 0); }
+  bool operator==(const WindowShape&) const = default;
+};
+
+/// Constant factors. The default form changes nothing.
+struct Multipliers {
+  double embedding = 1;  // of embedded tokens
+  double branch = 1;     // of what attention and MLP add to the residual stream
+  double logits_divisor = 1;
+  double scores = 0;  // of products of queries and keys; 0: 1 / sqrt(head_dim)
+  bool operator==(const Multipliers&) const = default;
+};
+
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
   std::string family;      // key of the registry
@@ -66,8 +86,12 @@ struct ModelShape {
   bool tied = false;  // head and embedding share one matrix
   ExpertsShape experts = {};
   LatentShape latent = {};
-  std::int64_t kept_layers = 0;  // blocks of files behind the last one: exports have them as they came, and nothing computes them
+  WindowShape window = {};
+  Multipliers multipliers = {};
+  std::int64_t unturned_step = 0;  // each so many-th layer has no rotations; 0: all have
+  std::int64_t kept_layers = 0;    // blocks of files behind the last one: exports have them as they came, and nothing computes them
 
+  bool turns(std::int64_t layer) const { return unturned_step == 0 || (layer + 1) % unturned_step != 0; }
   /// Columns of a head that are rotated, and of a value head.
   std::int64_t turned_columns() const { return latent ? latent.turned : head_dim; }
   std::int64_t value_columns() const { return latent ? latent.value_width : head_dim; }

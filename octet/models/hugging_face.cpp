@@ -92,6 +92,13 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
   compare("rotary_width", there.latent.turned, wanted.latent.turned);
   compare("value_width", there.latent.value_width, wanted.latent.value_width);
   compare("rotation of neighbours", there.latent.pairs == ops::RopePairs::neighbours, wanted.latent.pairs == ops::RopePairs::neighbours);
+  compare("window", there.window.tokens, wanted.window.tokens);
+  compare("layers with a window", there.window.global_step, wanted.window.global_step);
+  compare("rope_theta of windows", there.window.rope_theta, wanted.window.rope_theta);
+  compare("layers without rotations", there.unturned_step, wanted.unturned_step);
+  const Multipliers &m = there.multipliers, &n = wanted.multipliers;
+  compare("factor of embeddings", m.embedding, n.embedding), compare("factor of branches", m.branch, n.branch);
+  compare("divisor of logits", m.logits_divisor, n.logits_divisor), compare("factor of scores", m.scores, n.scores);
   const ExpertsShape &a = there.experts, &b = wanted.experts;
   compare("experts", a.number, b.number), compare("experts_per_token", a.chosen, b.chosen), compare("expert_hidden", a.width, b.width);
   compare("shared_experts", a.shared, b.shared), compare("router_normalize", a.normalize, b.normalize);

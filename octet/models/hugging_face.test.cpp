@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "octet/base/error.hpp"
@@ -110,6 +111,39 @@ ModelShape mixtral(bool tied = false) {
   return s;
 }
 
+// Other blocks: a window, layers without rotations, factors, norms behind branches, joined matrices, and most of these.
+ModelShape mistral(bool tied = false) {
+  ModelShape s = qwen3(tied);
+  s.family = "mistral", s.window.tokens = 5;
+  return s;
+}
+ModelShape smollm3(bool tied = true) {
+  ModelShape s = qwen2(tied);
+  s.family = "smollm3", s.layers = 3, s.unturned_step = 2;
+  return s;
+}
+ModelShape granite(bool tied = true) {
+  ModelShape s = qwen2(tied);
+  s.family = "granite", s.multipliers = {.embedding = 3, .branch = 0.3, .logits_divisor = 7, .scores = 0.1};
+  return s;
+}
+ModelShape olmo2(bool tied = false) {
+  ModelShape s = qwen2(tied);
+  s.family = "olmo2";
+  return s;
+}
+ModelShape phi3(bool tied = false) {
+  ModelShape s = qwen2(tied);
+  s.family = "phi3", s.window.tokens = 3;
+  return s;
+}
+ModelShape gemma3(bool tied = true) {
+  ModelShape s = qwen3(tied);
+  s.family = "gemma3_text", s.layers = 3, s.window = {.tokens = 4, .global_step = 2, .rope_theta = 100};
+  s.multipliers = {.embedding = std::sqrt(8.0), .scores = 1 / std::sqrt(20.0)};
+  return s;
+}
+
 /// "name [shape]" of every tensor in a folder, sorted by name.
 std::string listed(const std::string& folder) {
   const io::TensorFolder files = io::TensorFolder::open(folder);
@@ -197,14 +231,15 @@ struct Saved {
 
 TEST(HuggingFace, EveryFamilySurvivesARoundTripBitByBitTiedAndUntied) {
   for (const bool tied : {false, true})
-    for (const ModelShape& shape : {llama(tied), qwen2(tied), qwen3(tied), gpt2(tied), qwen3_moe(tied), olmoe(tied), mixtral(tied)}) {
+    for (const ModelShape& shape : {llama(tied), qwen2(tied), qwen3(tied), gpt2(tied), qwen3_moe(tied), olmoe(tied), mixtral(tied),
+                                    mistral(tied), smollm3(tied), granite(tied), olmo2(tied), phi3(tied), gemma3(tied)}) {
       SCOPED_TRACE(shape.family + (tied ? " tied" : " untied"));
       survives_a_round_trip(shape);
     }
 }
 
-TEST(HuggingFace, AFolderOfExpertsHasTheirShape) {
-  for (const ModelShape& shape : {qwen3_moe(), olmoe(), mixtral()})
+TEST(HuggingFace, AFolderOfOtherBlocksHasTheirShape) {
+  for (const ModelShape& shape : {qwen3_moe(), olmoe(), mixtral(), mistral(), smollm3(), granite(), olmo2(), phi3(), gemma3()})
     EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder), shape) << shape.family;
 }
 

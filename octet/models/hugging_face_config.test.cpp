@@ -132,6 +132,65 @@ TEST(HuggingFaceConfig, PublishedModelsWithExpertsAreTheNamedSizes) {
   expect_same(shape_of(mixtral_8x7b), mixtral);
 }
 
+// Google's gemma-3-270m as transformers 4 wrote it, HuggingFaceTB/SmolLM3-3B, ibm-granite/granite-3.1-2b-base, allenai/OLMo-2-0425-1B,
+// microsoft/Phi-3-mini-4k-instruct and mistralai/Mistral-7B-v0.1, the same.
+const char* const gemma_3_270m = R"({"architectures": ["Gemma3ForCausalLM"], "attention_bias": false, "attn_logit_softcapping": null,
+  "final_logit_softcapping": null, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 640,
+  "intermediate_size": 2048, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "sliding_attention", "full_attention"], "max_position_embeddings": 32768, "model_type": "gemma3_text", "num_attention_heads": 4,
+  "num_hidden_layers": 18, "num_key_value_heads": 1, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+  "rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": 512,
+  "use_bidirectional_attention": false, "vocab_size": 262144})";
+const char* const smollm3_3b = R"({"architectures": ["SmolLM3ForCausalLM"], "attention_bias": false, "hidden_act": "silu",
+  "hidden_size": 2048, "intermediate_size": 11008, "max_position_embeddings": 65536, "max_window_layers": 28, "mlp_bias": false,
+  "model_type": "smollm3", "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0,
+  1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0], "num_attention_heads": 16, "num_hidden_layers": 36, "num_key_value_heads": 4,
+  "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 5000000.0, "sliding_window": null, "tie_word_embeddings": true,
+  "use_sliding_window": false, "vocab_size": 128256})";
+const char* const granite_3_1_2b = R"({"architectures": ["GraniteForCausalLM"], "attention_bias": false, "attention_multiplier": 0.015625,
+  "embedding_multiplier": 12.0, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 8192, "logits_scaling": 8.0,
+  "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "granite", "num_attention_heads": 32, "num_hidden_layers": 40,
+  "num_key_value_heads": 8, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 5000000.0,
+  "tie_word_embeddings": true, "vocab_size": 49155})";
+const char* const olmo_2_1b = R"({"architectures": ["Olmo2ForCausalLM"], "attention_bias": false, "hidden_act": "silu", "hidden_size": 2048,
+  "intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "olmo2", "num_attention_heads": 16, "num_hidden_layers": 16,
+  "num_key_value_heads": 16, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000, "tie_word_embeddings": false,
+  "vocab_size": 100352})";
+const char* const phi_3_mini_4k =
+    R"({"architectures": ["Phi3ForCausalLM"], "attention_bias": false, "embd_pdrop": 0.0, "hidden_act": "silu",
+  "hidden_size": 3072, "intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "phi3", "num_attention_heads": 32,
+  "num_hidden_layers": 32, "num_key_value_heads": 32, "original_max_position_embeddings": 4096, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05,
+  "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false, "vocab_size": 32064})";
+const char* const mistral_7b = R"({"architectures": ["MistralForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096,
+  "tie_word_embeddings": false, "vocab_size": 32000})";
+
+TEST(HuggingFaceConfig, PublishedModelsWithOtherBlocksAreTheNamedSizes) {
+  const std::pair<const char*, const char*> published[] = {{gemma_3_270m, "gemma3-270m"},      {smollm3_3b, "smollm3-3b"},
+                                                           {granite_3_1_2b, "granite-3.1-2b"}, {olmo_2_1b, "olmo2-1b"},
+                                                           {phi_3_mini_4k, "phi-3-mini-4k"},   {mistral_7b, "mistral-7b-v0.1"}};
+  for (const auto& [text, name] : published) EXPECT_EQ(shape_of(text), model_size(name)) << name;
+  json::Value full = json::parse({.text = mistral_7b});
+  full.set("sliding_window", {});
+  EXPECT_FALSE(written_shape(full).window);
+}
+
+TEST(HuggingFaceConfig, BothWaysToWriteTheRotationsOfWindowsAreRead) {
+  std::string text = gemma_3_270m;
+  const std::size_t begin = text.find("\"rope_local_base_freq"), end = text.find("\"use_bidirectional");
+  text.replace(begin, end - begin,
+               R"("rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 20000.0},
+                  "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 3000000.0}}, "sliding_window": 512, )");
+  const ModelShape shape = shape_of(text.c_str());
+  EXPECT_EQ(shape.window.rope_theta, 20000);
+  EXPECT_EQ(shape.rope_theta, 3000000);
+  ASSERT_TRUE(shape.rope_scaling);
+  EXPECT_EQ(shape.rope_scaling->factor, 8);
+}
+
 /// The DataError for a published file in which `key` has another value.
 std::string refusal(const char* published, std::string_view key, json::Value value) {
   json::Value config = json::parse({.text = published});
@@ -148,8 +207,8 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
   };
   const auto scaling = [](const char* type) { return json::Value(json::Object()).set("rope_type", type).set("factor", 2.0); };
   const std::vector<Case> cases{
-      {llama_3_8b, "model_type", "mistral",
-       "model_type \"mistral\" is a family that octet does not support; it supports llama, qwen2, qwen3, gpt2"},
+      {llama_3_8b, "model_type", "falcon",
+       "model_type \"falcon\" is a family that octet does not support; it supports llama, qwen2, qwen3, gpt2"},
       {llama_3_8b, "quantization_config", json::Value(json::Object()), "quantization_config.quant_method must be a string"},
       {llama_3_8b, "attention_bias", true, "attention_bias must be false"},
       {llama_3_8b, "mlp_bias", true, "mlp_bias must be false"},
@@ -181,6 +240,16 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
       {qwen_3_30b_a3b, "decoder_sparse_step", 0, "decoder_sparse_step must be an integer from 1"},
       {mixtral_8x7b, "sliding_window", 4096, "sliding_window must be null"},
       {mixtral_8x7b, "router_jitter_noise", 0.1, "router_jitter_noise must be 0"},
+      {gemma_3_270m, "final_logit_softcapping", 30.0, "final_logit_softcapping must be null"},
+      {gemma_3_270m, "use_bidirectional_attention", true, "use_bidirectional_attention must be false"},
+      {gemma_3_270m, "hidden_activation", "silu", "hidden_activation must be gelu_pytorch_tanh"},
+      {gemma_3_270m, "layer_types", json::Array{"full_attention"}, "layer_types must be full_attention for each so many-th layer"},
+      {smollm3_3b, "no_rope_layers", json::Array{0, 1}, "no_rope_layers must be 0 for each so many-th of the 36 layers"},
+      {granite_3_1_2b, "logits_scaling", 0.0, "logits_scaling must be a number"},
+      {olmo_2_1b, "attention_bias", true, "attention_bias must be false"},
+      {phi_3_mini_4k, "partial_rotary_factor", 0.75, "partial_rotary_factor must be 1"},
+      {phi_3_mini_4k, "rope_scaling", scaling("longrope"), "must be default, linear, llama3 or yarn, got the string \"longrope\""},
+      {mistral_7b, "sliding_window", -1, "sliding_window must be an integer from 1"},
       {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
       {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
       {gpt2_124m, "scale_attn_weights", false, "scale_attn_weights must be true"},
@@ -204,7 +273,7 @@ TEST(HuggingFaceConfig, ASlidingWindowIsRefusedOnlyWhereItIsInUse) {
 }
 
 TEST(HuggingFaceConfig, AFamilyThatIsNotSupportedIsNoDamagedFile) {
-  const std::string error = refusal(llama_3_8b, "model_type", "mistral");
+  const std::string error = refusal(llama_3_8b, "model_type", "falcon");
   EXPECT_FALSE(has(error, "fetch it again")) << error;
   EXPECT_TRUE(has(refusal(llama_3_8b, "hidden_size", 0), "fetch it again"));
 }

@@ -97,7 +97,10 @@ void read_rope(const json::Fields& config, ModelShape& shape) {
   shape.rope_theta = config.number_or("rope_theta", 10000, 1, max_theta);
   const char* const key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!config.has(key)) return;
-  const json::Fields rope = config.object(key);
+  read_rotation(config.object(key), shape);
+}
+
+void read_rotation(const json::Fields& rope, ModelShape& shape) {
   shape.rope_theta = rope.number_or("rope_theta", shape.rope_theta, 1, max_theta);
   const char* const type_key = rope.has("rope_type") ? "rope_type" : "type";
   const std::string type = rope.text_or(type_key, rope.has("factor") ? "" : "default");

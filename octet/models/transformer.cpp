@@ -1,6 +1,7 @@
 #include "octet/models/transformer.hpp"
 
 #include "octet/ops/embedding/embedding.hpp"
+#include "octet/ops/first_keys/first_keys.hpp"
 
 namespace octet::models {
 namespace {
@@ -59,7 +60,7 @@ ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
 }  // namespace
 
 template <class Block, class Norm>
-Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig& config, std::int64_t learned_positions,
+Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig& config, float norm_offset, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
     : partition_(*options.partition),
       sequences_(*options.sequences),
@@ -69,8 +70,10 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
                  cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
-      norm_("norm", shape.width, shape.norm_eps, partition_),
+      norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
       head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, partition_)),
+      of_embedding_(shape.multipliers.embedding),
+      of_logits_(1 / shape.multipliers.logits_divisor),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   const ExpertsShape& e = shape.experts;
@@ -82,10 +85,25 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
   check(!sequences_.divides() || !positions_, "model: {} takes no parts of sequences", shape.family);
 }
 
+// In scratch, or empty without windows.
 template <class Block, class Norm>
-nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, const nn::Routers::MicroBatch& routing, int block) const {
+Tensor Transformer<Block, Norm>::first_keys(Stream& stream, const TokenBatch& batch) const {
+  if (!shape_.window) return {};
+  const Tensor keys = stream.empty({batch.tokens.count()}, DType::i32);
+  ops::first_keys(
+      stream,
+      {.starts = batch.document_starts, .window = shape_.window.tokens, .sequence = batch.sequence, .part = batch.part, .keys = keys});
+  return keys;
+}
+
+template <class Block, class Norm>
+nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, const Tensor& first_keys,
+                                                   const nn::Routers::MicroBatch& routing, int block) const {
   check(!batch.part || sequences_.divides(), "model: a part of each sequence needs members that have the others");
-  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_, routing, batch.cache, block};
+  nn::BlockContext out{batch.sequence, rope_, batch.document_starts, batch.part, &sequences_, routing, batch.cache, block};
+  if (!shape_.window.in_layer(block)) return out;
+  out.window = shape_.window.tokens, out.first_keys = first_keys, out.rope = window_rope_;
+  return out;
 }
 
 template <class Block, class Norm>
@@ -116,7 +134,10 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
         shape_.max_sequence);
   routers_.allocate(stream);
-  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), shape_.rope_theta, shape_.rope_scaling);
+  if (positions_) return;
+  rope_ = window_rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), shape_.rope_theta, shape_.rope_scaling);
+  if (const double theta = shape_.window.rope_theta; theta > 0)
+    window_rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), theta, {});
 }
 
 template <class Block, class Norm>
@@ -133,6 +154,7 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
                                   .rows = own_table(partition_, embedding_),
                                   .places = places});
   partition_.reduce_exactly(stream, all, x);
+  of_embedding_.apply(stream, x);
   stream.observe("embedding", "y", x);
 }
 
@@ -160,9 +182,10 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
     embed(stream, batch, x.x);
     residual_.apply(stream, x.x, pass);
   }
+  const Tensor keys = first_keys(stream, batch);
   for (int i = chunk.first; i < chunk.end; ++i) {
     open(stream, i);
-    block(i).forward(stream, context(batch, routers_.evaluating(), i), x, x, pass, nullptr);
+    block(i).forward(stream, context(batch, keys, routers_.evaluating(), i), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
   return x;
@@ -176,6 +199,7 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
   if (!has_head(chunk_of(place))) return;
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
+  of_logits_.apply(stream, n.plain);
   head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
 }
 
@@ -195,22 +219,25 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   saved.routing = routers_.begin(stream, pass, tokens, tokens / batch.sequence, factor.constant, factor.loss_scale);
   auto x = rows(place.in);
   if (embeds(chunk)) embed(stream, batch, x.x);
+  const Scope scope(stream);
+  const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = 0; i < count; ++i) {
     const int number = chunk.first + int(i);
     const std::size_t begin = kept();
     auto y = rows(i + 1 == count ? place.out : Tensor{});
     open(stream, number);
-    block(number).forward(stream, context(batch, saved.routing, number), x, y, pass, &saved.blocks[i]);
+    block(number).forward(stream, context(batch, keys, saved.routing, number), x, y, pass, &saved.blocks[i]);
     saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = kept() - begin;
     x = y;
   }
   if (!has_head(chunk)) return;
   saved.dn = border(stream, batch, pass.keep), saved.norm = x;
-  const Scope scope(stream);
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
+  of_logits_.apply(stream, n.plain);
   head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved.dn);
+  of_logits_.apply(stream, saved.dn);
 }
 
 template <class Block, class Norm>
@@ -219,11 +246,12 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Scope scope(stream);
   const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
   if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
+  const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = saved.blocks.size(); i-- > 0;) {
     const int number = saved.chunk.first + int(i);
     stream.arena().release(pass.keep, saved.ends[i]);  // memory for recomputed activations
     open(stream, number);
-    block(number).backward(stream, context(batch, saved.routing, number), d, saved.blocks[i], pass);
+    block(number).backward(stream, context(batch, keys, saved.routing, number), d, saved.blocks[i], pass);
   }
   if (embeds(saved.chunk)) embed_backward(stream, batch, d);
 }
@@ -231,6 +259,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
   if (!nn::trains(embedding_)) return;
+  of_embedding_.apply(stream, d);
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);
@@ -260,6 +289,7 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
   for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
   ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
   norm_.forward(stream, ends, n);
+  of_logits_.apply(stream, n.plain);
   head_.logits(stream, n.plain, logits, pass);
 }
 
@@ -277,6 +307,7 @@ void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
 }
 
 template class Transformer<nn::GatedBlock, nn::RmsNorm>;
+template class Transformer<nn::UnnormedBlock, nn::RmsNorm>;
 template class Transformer<nn::GeluBlock, nn::LayerNorm>;
 
 }  // namespace octet::models

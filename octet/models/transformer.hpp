@@ -5,6 +5,7 @@
 
 #include "octet/models/model.hpp"
 #include "octet/nn/block.hpp"
+#include "octet/nn/multiplier.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/nn/residual.hpp"
 
@@ -17,8 +18,10 @@ class Transformer final : public Model {
   /// Of a block.
   using BlockConfig = std::function<typename Block::Config(std::int64_t layer)>;
 
-  /// learned_positions: rows of a position table, 0 for none. The options select the parts that a block recomputes.
-  Transformer(const ModelShape&, const BlockConfig&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
+  /// norm_offset: of the final norm. learned_positions: rows of a position table, 0 for none. The options select the parts that a block
+  /// recomputes.
+  Transformer(const ModelShape&, const BlockConfig&, float norm_offset, std::int64_t learned_positions, const ModelOptions&,
+              scaling::Precision&);
 
   const ModelShape& shape() const override { return shape_; }
   bool masks_documents() const override { return true; }
@@ -53,7 +56,8 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch&, const nn::Routers::MicroBatch&, int block) const;
+  Tensor first_keys(Stream&, const TokenBatch&) const;
+  nn::BlockContext context(const TokenBatch&, const Tensor& first_keys, const nn::Routers::MicroBatch&, int block) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 
@@ -66,14 +70,16 @@ class Transformer final : public Model {
   std::vector<std::unique_ptr<Block>> blocks_;
   Norm norm_;
   nn::LanguageHead head_;
+  nn::Multiplier of_embedding_, of_logits_;
   nn::ResidualQuantizer residual_;
   DType activations_;
-  ops::RopeTable rope_;
+  ops::RopeTable rope_, window_rope_;
 
   std::vector<Saved> saved_;  // by the slot of the pass's region
 };
 
 extern template class Transformer<nn::GatedBlock, nn::RmsNorm>;
+extern template class Transformer<nn::UnnormedBlock, nn::RmsNorm>;
 extern template class Transformer<nn::GeluBlock, nn::LayerNorm>;
 
 }  // namespace octet::models

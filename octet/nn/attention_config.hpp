@@ -25,8 +25,10 @@ struct AttentionConfig {
   std::int64_t heads, kv_heads, head_dim;
   bool qkv_bias = false, out_bias = false;
   bool rope = true;
+  float score_factor = 1;                    // QkvShape::score_factor, without latents
   double out_deviation = 0.02;               // of Wo's start: scaled down with depth
   std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
+  float head_norm_offset = 0;                // NormConfig::offset
   bool norms_of_all_heads = false;           // one norm over all heads, which members of a partition cannot divide
   LatentConfig latent = {};
   bool recomputed = false;  // backward computes all of it again

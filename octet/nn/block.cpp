@@ -21,10 +21,12 @@ Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scalin
     : partition_(p),
       path_(path),
       recompute_(c.recompute),
-      norm1_(path + ".norm1", c.attention.width, c.norm_eps, p),
+      norm1_(path + ".norm1", c.attention.width, c.norm, p),
       attention_(path + ".attn", with_recompute(c.attention, c.recompute), precision, site, p),
-      norm2_(path + ".norm2", c.attention.width, c.norm_eps, p),
-      mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p) {}
+      attention_end_(path + ".attn_norm", c.attention.width, c.end, p),
+      norm2_(path + ".norm2", c.attention.width, c.norm, p),
+      mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p),
+      mlp_end_(path + ".mlp_norm", c.attention.width, c.end, p) {}
 
 // Operands of a branch: the norm makes them, of several members those of the own rows, which are then gathered.
 template <class Norm, class FeedForward>
@@ -76,9 +78,14 @@ void Block<Norm, FeedForward>::forward(Stream& stream, const BlockContext& conte
   const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
   Input z = Norm::input(stream, stream.empty(x.x.shape, x.x.dtype, region, Category::activations), region);
   const Tensor branch = stream.empty(x.x.shape, x.x.dtype);
-  attend(stream, context, x, branch, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);
+  const bool keep_end = keep && !recompute_.block;
+  const Tensor a = attention_end_.room(stream, branch, pass, keep_end);
+  attend(stream, context, x, a, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);
+  attention_end_.forward(stream, a, branch, pass, keep_end ? &saved->attention_end : nullptr);
   norm2_.add(stream, x.x, branch, z);
-  feed(stream, context, z, branch, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
+  const Tensor m = mlp_end_.room(stream, branch, pass, keep);
+  feed(stream, context, z, m, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
+  mlp_end_.forward(stream, m, branch, pass, keep ? &saved->mlp_end : nullptr);
   if (keep) saved->x = x, saved->z = z;
   norm1_.add(stream, z.x, branch, y);
   stream.observe(path_, "y", y.x);
@@ -89,7 +96,9 @@ template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s, const scaling::Pass& again) {
   if (recompute_.block) {
     s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, again.keep, Category::activations), again.keep);
-    attend(stream, context, s.x, s.z.x, again, &s, true);
+    const Tensor a = attention_end_.room(stream, s.z.x, again, true);
+    attend(stream, context, s.x, a, again, &s, true);
+    attention_end_.forward(stream, a, s.z.x, again, &s.attention_end);
     norm2_.add(stream, s.x.x, s.z.x, s.z);
   } else if (recompute_.attention) {
     attend(stream, context, s.x, {}, again, &s, true);
@@ -120,21 +129,23 @@ void Block<Norm, FeedForward>::backward(Stream& stream, const BlockContext& cont
   {
     const Scope part(stream), rebuilt(stream, again.keep);
     rebuild_mlp(stream, context, s, again);
-    mlp_.backward(stream, d, context, s.mlp, dn, pass);
+    mlp_.backward(stream, mlp_end_.backward(stream, d, s.mlp_end), context, s.mlp, dn, pass);
     norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
   if (!recompute_.block) rebuild_attention(stream, context, s, again);
-  attention_.backward(stream, d, context, s.attention, dn, pass);
+  attention_.backward(stream, attention_end_.backward(stream, d, s.attention_end), context, s.attention, dn, pass);
   norm1_.backward(stream, dn, s.x, d, true);
 }
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::visit(Visitor& visitor) {
-  norm1_.visit(visitor), attention_.visit(visitor), norm2_.visit(visitor), mlp_.visit(visitor);
+  norm1_.visit(visitor), attention_.visit(visitor), attention_end_.visit(visitor);
+  norm2_.visit(visitor), mlp_.visit(visitor), mlp_end_.visit(visitor);
 }
 
 template class Block<RmsNorm, MlpOrExperts>;
+template class Block<NoNorm, MlpOrExperts>;
 template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

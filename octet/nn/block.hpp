@@ -1,24 +1,26 @@
 #pragma once
 
 #include "octet/nn/attention.hpp"
+#include "octet/nn/branch_end.hpp"
 #include "octet/nn/mlp_or_experts.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/recompute.hpp"
 
 namespace octet::nn {
 
-/// A pre-norm transformer block:
+/// A transformer block:
 ///
-///   z = x + attention(norm1(x));   y = z + mlp(norm2(z))
+///   z = x + end1(attention(norm1(x)));   y = z + end2(mlp(norm2(z)))
 ///
-/// FeedForward is the type of mlp: Mlp has its members.
+/// Norm is the type of norm1 and norm2, and FeedForward that of mlp: Mlp has its members. Both ends usually do nothing (BranchEnd).
 template <class Norm, class FeedForward>
 class Block {
  public:
   struct Config {
     Attention::Config attention;
     typename FeedForward::Config mlp;
-    double norm_eps = 1e-5;
+    NormConfig norm = {};
+    BranchEnd::Config end = {};  // of both branches
     Recompute recompute;
   };
   using Input = typename Norm::Input;
@@ -27,6 +29,7 @@ class Block {
     Input x, z;
     Attention::Saved attention;
     typename FeedForward::Saved mlp;
+    BranchEnd::Saved attention_end, mlp_end;
   };
 
   /// A member of the partition has its own part of each branch. It outlives this.
@@ -54,13 +57,17 @@ class Block {
   Recompute recompute_;
   Norm norm1_;
   Attention attention_;
+  BranchEnd attention_end_;
   Norm norm2_;
   FeedForward mlp_;
+  BranchEnd mlp_end_;
 };
 
 using GatedBlock = Block<RmsNorm, MlpOrExperts>;
+using UnnormedBlock = Block<NoNorm, MlpOrExperts>;
 using GeluBlock = Block<LayerNorm, Mlp<Gelu>>;
 extern template class Block<RmsNorm, MlpOrExperts>;
+extern template class Block<NoNorm, MlpOrExperts>;
 extern template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

@@ -17,6 +17,11 @@ struct BlockContext {
   Routers::MicroBatch routing = {};
   KeyCache* cache = &no_cache();  // of a forward without backward
   int block = 0;                  // its number in the model
+  std::int64_t window = 0;        // last tokens that attention reads; 0: all
+  Tensor first_keys = {};         // ops::first_keys of a window
+
+  /// AttentionForward::document_starts.
+  const Tensor& attention_starts() const { return window > 0 ? first_keys : document_starts; }
 };
 
 }  // namespace octet::nn

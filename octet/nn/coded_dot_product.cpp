@@ -24,7 +24,7 @@ void set_scales(const Tensor& scales, const Tensor& descales, std::initializer_l
 
 void CodedDotProduct::require_target(const Stream& stream, const ops::QkvShape& heads, const BlockContext& context) const {
   const auto pass = plan_.codes_gradients() ? ops::CodedPass::backward : ops::CodedPass::forward;
-  const std::string obstacle = ops::coded_attention_obstacle(stream.target(), heads, bool(context.document_starts), pass);
+  const std::string obstacle = ops::coded_attention_obstacle(stream.target(), heads, bool(context.attention_starts()), pass);
   if (obstacle.empty()) return;
   throw ConfigError(format("{}: attention in 8 bits (recipe.attention = \"{}\"): {}; set recipe.attention = \"bf16\"{}", plan_.path,
                            to_text(plan_.precision), obstacle,
@@ -75,7 +75,7 @@ void CodedDotProduct::forward(Stream& stream, const ops::QkvShape& heads, const 
   const Tensor descales = encode(stream, rope, specs, codes, region);
   const Tensor o_codes = stream.empty(o.shape, specs.o.format);
   ops::coded_attention_forward(
-      stream, {.qkv = codes, .o = o_codes, .lse = lse, .heads = heads, .specs = specs, .document_starts = context.document_starts});
+      stream, {.qkv = codes, .o = o_codes, .lse = lse, .heads = heads, .specs = specs, .document_starts = context.attention_starts()});
   ops::decode_columns(stream, o_codes, ops::o_groups(heads, specs), o);
   if (saved != nullptr) saved->qkv = codes, saved->descales = descales;
 }
@@ -90,7 +90,7 @@ void CodedDotProduct::backward(Stream& stream, const ops::QkvShape& heads, const
   ops::decode_columns(stream, saved.qkv, ops::qkv_groups(heads, specs), qkv);
   ops::attention_backward(
       stream,
-      {.d_o = g.d_o, .o = g.o, .qkv = qkv, .lse = g.lse, .dqkv = g.dqkv, .heads = heads, .document_starts = context.document_starts});
+      {.d_o = g.d_o, .o = g.o, .qkv = qkv, .lse = g.lse, .dqkv = g.dqkv, .heads = heads, .document_starts = context.attention_starts()});
 }
 
 // o has the values of its codes, or of saved ones of another scale: encoding them by the same scale gives the first ones' bits again.
@@ -115,7 +115,7 @@ void CodedDotProduct::backward_in_codes(Stream& stream, const ops::QkvShape& hea
                                          .dqkv = gradient,
                                          .heads = heads,
                                          .specs = specs,
-                                         .document_starts = context.document_starts});
+                                         .document_starts = context.attention_starts()});
   ops::decode_columns(stream, gradient, ops::dqkv_groups(heads, specs), g.dqkv);
 }
 

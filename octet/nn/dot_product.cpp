@@ -21,16 +21,21 @@ class PlainDotProduct final : public DotProduct {
       ops::rope_forward(stream,
                         {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts, .places = context.cache->places()});
     const Scope scope(stream);
-    ops::AttentionForward a{.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts};
+    ops::AttentionForward a{.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = context.attention_starts()};
     if (context.part) a.keys = gather_keys(stream, *context.keys, heads, qkv, Lifetime::scratch);
-    context.cache->attend(stream, context.block, a);
+    context.cache->attend(stream, context.block, a, context.window);
     if (saved != nullptr) saved->qkv = qkv;
   }
 
   void backward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Gradient& g, const Saved& saved,
                 const scaling::Pass&) override {
-    ops::AttentionBackward a{
-        .d_o = g.d_o, .o = g.o, .qkv = saved.qkv, .lse = g.lse, .dqkv = g.dqkv, .heads = heads, .document_starts = context.document_starts};
+    ops::AttentionBackward a{.d_o = g.d_o,
+                             .o = g.o,
+                             .qkv = saved.qkv,
+                             .lse = g.lse,
+                             .dqkv = g.dqkv,
+                             .heads = heads,
+                             .document_starts = context.attention_starts()};
     if (!context.part) return ops::attention_backward(stream, a);
     const Scope scope(stream);
     a.dkeys = stream.empty({a.qkv.shape[0] * context.keys->members(), heads.columns() - heads.key_column(0)}, a.qkv.dtype);

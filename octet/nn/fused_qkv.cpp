@@ -50,12 +50,13 @@ ops::QkvShape FusedQkv::shape(const BlockContext& context) const {
           .kv_heads = config_.kv_heads,
           .head_dim = config_.head_dim,
           .sequence = context.sequence,
-          .part = context.part};
+          .part = context.part,
+          .score_factor = config_.score_factor};
 }
 
 FusedQkv::HeadNorms::HeadNorms(const std::string& path, const AttentionConfig& c, scaling::Precision& precision, Partition& p)
-    : q(path + ".q_norm", normed_columns(c, c.heads), *c.head_norm_eps, p),
-      k(path + ".k_norm", normed_columns(c, c.kv_heads), *c.head_norm_eps, p),
+    : q(path + ".q_norm", normed_columns(c, c.heads), NormConfig(*c.head_norm_eps, c.head_norm_offset), p),
+      k(path + ".k_norm", normed_columns(c, c.kv_heads), NormConfig(*c.head_norm_eps, c.head_norm_offset), p),
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 

@@ -15,8 +15,11 @@ class KeyCache {
   virtual ~KeyCache() = default;
   /// Of each token, i32 [T]; empty: those of the batch.
   virtual Tensor places() const { return {}; }
-  /// Fills a.o of queries and keys at their rotary positions, in a block of that number.
-  virtual void attend(Stream& stream, int /*block*/, const ops::AttentionForward& a) { ops::attention_forward(stream, a); }
+  /// Fills a.o of queries and keys at their rotary positions, in a block of that number. `window`: last tokens that it reads, 0 for all;
+  /// a.document_starts have it already.
+  virtual void attend(Stream& stream, int /*block*/, const ops::AttentionForward& a, std::int64_t /*window*/) {
+    ops::attention_forward(stream, a);
+  }
 };
 KeyCache& no_cache();
 
@@ -35,7 +38,7 @@ class StoredKeys final : public KeyCache {
   void begin(const ops::TokenPlaces& at, bool whole) { at_ = at, whole_ = whole; }
 
   Tensor places() const override { return at_.place; }
-  void attend(Stream&, int block, const ops::AttentionForward&) override;
+  void attend(Stream&, int block, const ops::AttentionForward&, std::int64_t window) override;
 
  private:
   const ops::KeyRows& rows_of(Stream&, int block, const ops::AttentionForward&);

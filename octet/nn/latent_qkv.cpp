@@ -102,7 +102,8 @@ ops::LatentArguments LatentQkv::arguments(const BlockContext& context, const ops
           .qkv = qkv,
           .shape = heads(context),
           .table = context.rope,
-          .document_starts = context.document_starts};
+          .document_starts = context.document_starts,
+          .places = context.cache->places()};
 }
 
 void LatentQkv::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& qkv, const scaling::Pass& pass,

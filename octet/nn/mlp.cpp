@@ -2,14 +2,17 @@
 
 #include "octet/nn/branch.hpp"
 #include "octet/ops/gelu/gelu.hpp"
-#include "octet/ops/swiglu/swiglu.hpp"
 
 namespace octet::nn {
 
-void SwiGlu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) { ops::swiglu_forward(stream, h, y, codes); }
-void SwiGlu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) { ops::swiglu_backward(stream, dy, h, dh); }
-void Gelu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) { ops::gelu_forward(stream, h, y, codes); }
-void Gelu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
+void SwiGlu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) const {
+  ops::swiglu_forward(stream, h, y, codes, gate);
+}
+void SwiGlu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const {
+  ops::swiglu_backward(stream, dy, h, dh, gate);
+}
+void Gelu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) const { ops::gelu_forward(stream, h, y, codes); }
+void Gelu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const { ops::gelu_backward(stream, dy, h, dh); }
 
 namespace {
 
@@ -44,6 +47,7 @@ Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precisio
             .cut = own_columns(p, {c.width, c.hidden})},
            precision, site),
       h_(path + ".h", out_.in(), precision, c.recomputed),
+      activation_(c.activation),
       recompute_activation_(c.recompute_activation || h_.coded()) {
   check(!p.divides() || !c.bias, "mlp {}: a bias of the output would be added by every member", path);
 }
@@ -63,10 +67,10 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockConte
   ops::Sink hidden = out_.operand(stream, {.rows = bool(y), .cols = keep, .tokens = tokens}, pass);
   if (saved != nullptr && h_.coded()) {
     ops::Sink codes = h_.sink(stream, h, pass);
-    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { Activation::forward(stream, h, f, &codes); });
+    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward(stream, h, f, &codes); });
     saved->h = {codes.codes.rows, h.dtype};
   } else {
-    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { Activation::forward(stream, h, f); });
+    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward(stream, h, f); });
     if (saved != nullptr) saved->h = h;
   }
   if (keep) saved->out_linear.x = hidden.codes.cols;
@@ -82,11 +86,11 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const BlockCont
   backward_of_branch(stream, out_, partition_, dy, saved.out_linear, saved.gather_x, dhidden, pass, [&](Linear::Saved& hidden) {
     if (!recompute_activation_) return;
     ops::Sink again = out_.operand(stream, {.rows = false, .tokens = tokens}, scaling::recomputing_for(pass));
-    fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
+    fill_divided(stream, partition_, again, [&](ops::Sink& f) { activation_.forward(stream, saved.h, f); });
     hidden.x = again.codes.cols;
   });
   ops::Sink dh = in_.operand(stream, {.tensor = Operand::gradient, .tokens = tokens}, pass);
-  fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
+  fill_divided(stream, partition_, dh, [&](ops::Sink& d) { activation_.backward(stream, dhidden, saved.h, d); });
   backward_and_reduce(stream, in_, partition_, dh, saved.in_linear, dx, pass);
 }
 

@@ -3,21 +3,23 @@
 #include "octet/nn/block_context.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/saved_activation.hpp"
+#include "octet/ops/swiglu/swiglu.hpp"
 
 namespace octet::nn {
 
 /// The function between the two linears of an Mlp. h: [T, inputs * F] -> [T, F]. With `codes`, forward also encodes h.
-struct SwiGlu {  // silu(gate) * up. Source: Shazeer 2020, "GLU Variants Improve Transformer".
+struct SwiGlu {  // gate(left half) * right half. Source: Shazeer 2020, "GLU Variants Improve Transformer".
   static constexpr int inputs = 2;
   static constexpr const char* first = ".gate_up";
-  static void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr);
-  static void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh);
+  ops::Gate gate = ops::Gate::silu;
+  void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr) const;
+  void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const;
 };
 struct Gelu {  // the tanh approximation. Source: Hendrycks & Gimpel 2016.
   static constexpr int inputs = 1;
   static constexpr const char* first = ".up";
-  static void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr);
-  static void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh);
+  void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr) const;
+  void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const;
 };
 
 /// y = f(h) Wout^T + b,   h = x Win^T + b, with f = SwiGlu or Gelu. If h is saved as codes, backward computes f from them again.
@@ -27,6 +29,7 @@ class Mlp {
   struct Config {
     std::int64_t width, hidden;  // D, F
     bool bias = false;
+    Activation activation = {};
     double out_deviation = 0.02;
     bool recompute_activation = false;  // backward computes f again
     bool recomputed = false;            // backward computes all of it again
@@ -51,6 +54,7 @@ class Mlp {
   Partition& partition_;
   Linear in_, out_;
   SavedActivation h_;
+  Activation activation_;
   bool recompute_activation_;
 };
 

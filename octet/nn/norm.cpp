@@ -1,7 +1,9 @@
 #include "octet/nn/norm.hpp"
 
 #include "octet/nn/weight_gradient.hpp"
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/layernorm/layernorm.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.hpp"
 
 namespace octet::nn {
@@ -15,8 +17,11 @@ Tensor statistic(Stream& stream, const Tensor& x, Region region) {
 
 }  // namespace
 
-RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps, Partition& p)
-    : weight(path + ".weight", {width}, ones, ParameterRole::vector, own_copy(p, {width})), eps_(float(eps)) {
+RmsNorm::RmsNorm(const std::string& path, std::int64_t width, const NormConfig& c, Partition& p)
+    : weight(path + ".weight", {width}, c.offset == 0 ? ones : zero, ParameterRole::vector, own_copy(p, {width})),
+      eps_(float(c.eps)),
+      offset_(c.offset) {
+  check(c.offset == 0 || c.offset == 1, "{}: a norm's offset is 0 or 1, got {}", path, c.offset);
   weight.gradient.add_use(GradientUse::sum);
 }
 
@@ -28,7 +33,8 @@ void RmsNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) 
 }
 
 void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
-  ops::rmsnorm_forward(stream, {.x = x.x, .w = weight.value.values(), .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known});
+  ops::rmsnorm_forward(
+      stream, {.x = x.x, .w = weight.value.values(), .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known, .offset = offset_});
   x.known = true;
   stream.observe(weight.path, row_factor, x.inv_rms);
 }
@@ -40,15 +46,17 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
                                  .inv_rms = x.inv_rms,
                                  .dx = dx,
                                  .dw = sum_target(stream, weight),
-                                 .accumulate = accumulate});
+                                 .accumulate = accumulate,
+                                 .offset = offset_});
   sum_done(stream, weight);
   stream.observe(weight.path, "dx", dx);
 }
 
-LayerNorm::LayerNorm(const std::string& path, std::int64_t width, double eps, Partition& p)
+LayerNorm::LayerNorm(const std::string& path, std::int64_t width, const NormConfig& c, Partition& p)
     : weight(path + ".weight", {width}, ones, ParameterRole::vector, own_copy(p, {width})),
       bias(path + ".bias", {width}, zero, ParameterRole::vector, own_copy(p, {width})),
-      eps_(float(eps)) {
+      eps_(float(c.eps)) {
+  check(c.offset == 0, "{}: LayerNorm has no offset", path);
   for (Parameter* p : {&weight, &bias}) p->gradient.add_use(GradientUse::sum);
 }
 
@@ -86,6 +94,18 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
                                    .accumulate = accumulate});
   for (Parameter* p : {&weight, &bias}) sum_done(stream, *p);
   stream.observe(weight.path, "dx", dx);
+}
+
+void NoNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) const {
+  ops::add(stream, a, b, sum.x);
+  sum.known = false;
+}
+
+void NoNorm::forward(Stream& stream, Input& x, ops::Sink& y) const { ops::quantize(stream, x.x, y); }
+
+void NoNorm::backward(Stream& stream, const Tensor& dy, const Input&, const Tensor& dx, bool accumulate) {
+  if (accumulate) ops::add(stream, dx, dy, dx);
+  else copy(stream, dy, dx);
 }
 
 ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype, const scaling::Pass& pass, bool keep) {

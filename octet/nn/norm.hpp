@@ -11,7 +11,16 @@ namespace octet::nn {
 /// is 0 where the squares of a row overflow.
 inline constexpr std::string_view row_factor = "row_factor";
 
-/// y = x / rms(x) * w over the columns of x [T, D]. Source: Zhang & Sennrich 2019, eq. 4.
+/// Added to the mean square (or variance) of a row, and to the weight of an RMSNorm, which then begins as 1 - offset.
+struct NormConfig {
+  double eps = 1e-5;
+  float offset = 0;
+
+  NormConfig() = default;
+  NormConfig(double eps, float offset = 0) : eps(eps), offset(offset) {}
+};
+
+/// y = x / rms(x) * (offset + w) over the columns of x [T, D]. Source: Zhang & Sennrich 2019, eq. 4.
 class RmsNorm {
  public:
   /// Rows that are normalised, and their statistics: room for them, until they are `known`. x is a view.
@@ -19,7 +28,7 @@ class RmsNorm {
     Tensor x, inv_rms;
     bool known = false;
   };
-  RmsNorm(const std::string& path, std::int64_t width, double eps, Partition& = whole_partition());
+  RmsNorm(const std::string& path, std::int64_t width, const NormConfig&, Partition& = whole_partition());
   /// With room for statistics in `region`.
   static Input input(Stream&, const Tensor& x, Region);
   /// sum.x = a + b and its statistics; sum.x may be a or b. Any norm of one width and eps may follow.
@@ -33,7 +42,7 @@ class RmsNorm {
   Parameter weight;  // [D]
 
  private:
-  float eps_;
+  float eps_, offset_;
 };
 
 /// y = (x - mean(x)) / std(x) * w + b over the columns of x [T, D]. Source: Ba et al. 2016, eq. 4.
@@ -43,7 +52,8 @@ class LayerNorm {
     Tensor x, mean, inv_std;
     bool known = false;
   };
-  LayerNorm(const std::string& path, std::int64_t width, double eps, Partition& = whole_partition());
+  /// Without an offset.
+  LayerNorm(const std::string& path, std::int64_t width, const NormConfig&, Partition& = whole_partition());
   static Input input(Stream&, const Tensor& x, Region);
   void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
   void forward(Stream&, Input& x, ops::Sink& y) const;
@@ -54,6 +64,18 @@ class LayerNorm {
 
  private:
   float eps_;
+};
+
+/// y = x: in the place of a norm where a branch reads the residual stream as it is. A norm that comes next finds its own statistics.
+class NoNorm {
+ public:
+  using Input = RmsNorm::Input;
+  NoNorm(const std::string&, std::int64_t, const NormConfig&, Partition& = whole_partition()) {}
+  static Input input(Stream&, const Tensor& x, Region) { return {x, {}}; }
+  void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
+  void forward(Stream&, Input& x, ops::Sink& y) const;
+  void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate);
+  void visit(Visitor&) {}
 };
 
 /// A sink for values that are not quantized: plain storage in the pass's region when `keep`, in scratch otherwise.

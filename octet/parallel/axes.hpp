@@ -52,6 +52,8 @@ class Axes {
   comm::Communicator& shards() { return shards_ ? *shards_ : data(); }
   comm::Communicator& same_shard() { return same_shard_ ? *same_shard_ : self_; }
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
+  /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation.
+  Turns& turns() { return *turns_; }
   /// The ranks that have parts of the same matrices: of layers, or of stacks of experts.
   nn::Partition& parts() { return *parts_; }
   /// The ranks of tensor() as those that divide each layer, and those of context() as those that share sequences.
@@ -85,6 +87,7 @@ class Axes {
   std::optional<comm::Mesh> mesh_;
   std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_;
   std::unique_ptr<nn::Partition> partition_, parts_of_stacks_;
+  std::unique_ptr<Turns> turns_;
   std::unique_ptr<nn::ExpertExchange> expert_exchange_;
   nn::Partition* parts_ = nullptr;
   std::unique_ptr<nn::RowExchange> sequences_;

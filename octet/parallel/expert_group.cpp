@@ -97,6 +97,28 @@ ExpertGroup::Visit ExpertGroup::begin(Stream& stream, const Choices& c) {
   return v;
 }
 
+// While exchanges of two passes are under way, those begun first are finished first, on every rank.
+void ExpertGroup::exchange(Stream& stream, std::initializer_list<Parts> all, Turns::Exchange kind) const {
+  if (!turns_.running()) {
+    for (const Parts& p : all) ranks_.all_to_all(stream, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received);
+    return;
+  }
+  struct Begun {  // of memory that is freed after an error
+    ~Begun() {
+      if (!finished) ranks.withdraw_sends();
+    }
+    comm::Communicator& ranks;
+    std::vector<comm::BegunExchange> exchanges = {};
+    bool finished = false;
+  };
+  Begun begun{ranks_};
+  for (const Parts& p : all)
+    begun.exchanges.push_back(ranks_.begin_all_to_all(stream, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received));
+  turns_.pass(kind);
+  for (const comm::BegunExchange& e : begun.exchanges) ranks_.finish_all_to_all(e);
+  begun.finished = true;
+}
+
 void ExpertGroup::send(Stream& stream, const Tensor& from, const Tensor& to, const Leaving& l) const {
   const std::int64_t columns = from.shape[1];
   ranks_.all_to_all(stream, flat_tensor(from), times(l.out, columns), flat_tensor(to), times(l.in, columns));
@@ -115,10 +137,10 @@ void ExpertGroup::send_codes(Stream& stream, const Tensor& from, const Tensor& t
   };
   const Stored out = room_for(l.rows.rows(), from), in = room_for(room(l), to);
   ops::convert_stored(stream, Stored::plain(flat_tensor(from)), out);
-  const auto exchange = [&](const Tensor& sent, const Tensor& received, std::int64_t of_row) {
-    ranks_.all_to_all(stream, flat_tensor(sent), times(l.out, of_row), flat_tensor(received), times(l.in, of_row));
+  const auto parts = [&](const Tensor& from_here, const Tensor& to_here, std::int64_t of_row) {
+    return Parts{from_here, to_here, times(l.out, of_row), times(l.in, of_row)};
   };
-  exchange(out.codes, in.codes, columns), exchange(out.scales, in.scales, columns / block);
+  exchange(stream, {parts(out.codes, in.codes, columns), parts(out.scales, in.scales, columns / block)}, Turns::Exchange::dispatch);
   ops::convert_stored(stream, in, Stored::plain(flat_tensor(to)));
 }
 
@@ -130,7 +152,7 @@ void ExpertGroup::gather(Stream& stream, const Tensor& x, const Visit& visit, op
   ops::gather_rows(stream, x, l.rows, leaving);
   const Tensor from = leaving.plain.rows(0, sum(l.out)), to = arriving(stream, l, columns, x.dtype);
   if (travels_as_codes(wire_, rows.spec, columns)) send_codes(stream, from, to, l);
-  else send(stream, from, to, l);
+  else exchange(stream, {{from, to, times(l.out, columns), times(l.in, columns)}}, Turns::Exchange::dispatch);
   ops::gather_rows(stream, to, visit.map, rows);
 }
 
@@ -139,7 +161,8 @@ void ExpertGroup::combine(Stream& stream, const Tensor& rows, const Visit& visit
   const Leaving& l = visit.leaving;
   const Tensor sums = arriving(stream, l, y.shape[1], y.dtype), back = stream.empty({l.rows.rows(), y.shape[1]}, y.dtype);
   ops::combine_rows(stream, rows, visit.map, sums);
-  send_back(stream, sums, back.rows(0, sum(l.out)), l);
+  const Tensor arrived = back.rows(0, sum(l.out));
+  exchange(stream, {{sums, arrived, times(l.in, y.shape[1]), times(l.out, y.shape[1])}}, Turns::Exchange::combine);
   ops::combine_rows(stream, back, l.rows, y, add);
 }
 
@@ -155,9 +178,9 @@ void ExpertGroup::finish(Stream& stream, const Tensor& here, const Choices& c, c
   ops::unpack_weights(stream, packed(c, l, {}, own), all);
 }
 
-std::unique_ptr<nn::ExpertExchange> experts_of(comm::Communicator& ranks, ExpertWire wire) {
+std::unique_ptr<nn::ExpertExchange> experts_of(comm::Communicator& ranks, ExpertWire wire, Turns& turns) {
   if (ranks.size() == 1) return std::make_unique<nn::AllExperts>();
-  return std::make_unique<ExpertGroup>(ranks, wire);
+  return std::make_unique<ExpertGroup>(ranks, wire, turns);
 }
 
 }  // namespace octet::parallel

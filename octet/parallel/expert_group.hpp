@@ -4,6 +4,7 @@
 
 #include "octet/comm/communicator.hpp"
 #include "octet/nn/expert_exchange.hpp"
+#include "octet/parallel/turns.hpp"
 #include "octet/parallel/wire.hpp"
 
 namespace octet::parallel {
@@ -20,8 +21,9 @@ namespace octet::parallel {
 /// Sums travel in the type of activations. x and dy do, too, or as E4M3 codes with a power-of-two scale per 128 values.
 class ExpertGroup final : public nn::ExpertExchange {
  public:
-  /// The communicator outlives this.
-  ExpertGroup(comm::Communicator& ranks, ExpertWire wire) : ExpertExchange(ranks.rank(), ranks.size()), ranks_(ranks), wire_(wire) {}
+  /// The communicator and the turns outlive this. While two passes run in turn, the other one computes as soon as rows are on their way.
+  ExpertGroup(comm::Communicator& ranks, ExpertWire wire, Turns& turns)
+      : ExpertExchange(ranks.rank(), ranks.size()), ranks_(ranks), wire_(wire), turns_(turns) {}
 
   Visit begin(Stream&, const Choices&) override;
   void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) override;
@@ -30,6 +32,11 @@ class ExpertGroup final : public nn::ExpertExchange {
   void finish(Stream&, const Tensor& here, const Choices&, const Visit&, const Tensor& all) override;
 
  private:
+  struct Parts {
+    const Tensor &from, &to;
+    std::vector<std::int64_t> sent, received;
+  };
+  void exchange(Stream&, std::initializer_list<Parts>, Turns::Exchange) const;
   void exchange_counts(Stream&, const Choices&, Leaving&);
   void send(Stream&, const Tensor& from, const Tensor& to, const Leaving&) const;
   void send_codes(Stream&, const Tensor& from, const Tensor& to, const Leaving&) const;
@@ -39,6 +46,7 @@ class ExpertGroup final : public nn::ExpertExchange {
 
   comm::Communicator& ranks_;
   ExpertWire wire_;
+  Turns& turns_;
 };
 
 /// Whether rows travel as codes to a layer that reads an operand of this form: always, never, or where the layer reads codes of rows with
@@ -50,6 +58,6 @@ bool travels_as_codes(ExpertWire, const ops::QuantizeSpec&, std::int64_t columns
 double visit_chance(std::int64_t choices, std::int64_t experts, std::int64_t experts_of_rank);
 
 /// These ranks as an exchange; one rank as one that has all experts.
-std::unique_ptr<nn::ExpertExchange> experts_of(comm::Communicator& ranks, ExpertWire);
+std::unique_ptr<nn::ExpertExchange> experts_of(comm::Communicator& ranks, ExpertWire, Turns& = apart());
 
 }  // namespace octet::parallel

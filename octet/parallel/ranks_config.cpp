@@ -21,9 +21,10 @@ void RanksConfig::fields(config::FieldVisitor& v) {
            {{"gpipe", Schedule::gpipe},
             {"1f1b", Schedule::one_f_one_b},
             {"interleaved", Schedule::interleaved},
-            {"zero_bubble", Schedule::zero_bubble}},
+            {"zero_bubble", Schedule::zero_bubble},
+            {"dualpipe_v", Schedule::dualpipe_v}},
            may_change);
-  v.field("pipeline_chunks", chunks, "parts of consecutive blocks per stage; above 1 for the interleaved schedule",
+  v.field("pipeline_chunks", chunks, "parts of consecutive blocks per stage; above 1 for interleaved; dualpipe_v has 2",
           {.at_least = 1, .at_most = 1024}, may_change);
   v.field("zero", zero,
           "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients, 3 also "

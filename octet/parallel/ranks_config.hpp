@@ -22,7 +22,7 @@ struct RanksConfig {
   double limit_seconds = 60;                  // how long a rank waits for another
 
   /// Of a rank of the pipeline: one stage is one chunk.
-  std::int64_t chunks_of_stage() const { return pipeline == 1 ? 1 : chunks; }
+  std::int64_t chunks_of_stage() const { return pipeline == 1 ? 1 : chunks_of(schedule, chunks); }
   void fields(config::FieldVisitor&);
   /// That train on the same sequences.
   std::int64_t of_sequence() const { return tensor * context * pipeline; }

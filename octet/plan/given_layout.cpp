@@ -42,7 +42,8 @@ void set(Layout& l, const std::string& word, const std::string& key, const std::
   else if (key == "level") l.level = named_in<optim::Level>(word, value, {{"O0", O0}, {"O1", O1}, {"O2", O2}, {"O3", O3}});
   else if (key == "schedule")
     l.schedule = named_in<parallel::Schedule>(
-        word, value, {{"1f1b", one_f_one_b}, {"gpipe", gpipe}, {"interleaved", interleaved}, {"zero_bubble", zero_bubble}});
+        word, value,
+        {{"1f1b", one_f_one_b}, {"gpipe", gpipe}, {"interleaved", interleaved}, {"zero_bubble", zero_bubble}, {"dualpipe_v", dualpipe_v}});
   else if (key == "recompute")
     l.recomputed =
         named_in<Recomputed>(word, value, {{"none", Recomputed::none}, {"norms", Recomputed::norms}, {"block", Recomputed::block}});
@@ -66,6 +67,7 @@ Layout layout_in_words(const std::string& words, const Question& q) {
   if (!data && q.job.gpus % others == 0) l.data = q.job.gpus / others;
   if (l.gpus() != q.job.gpus) refuse(words, format("has {} ranks, and --gpus {}", grouped(l.gpus()), grouped(q.job.gpus)));
   if (l.chunks > 1 && l.schedule == parallel::Schedule::one_f_one_b) l.schedule = parallel::Schedule::interleaved;
+  l.chunks = chunks_of(l.schedule, l.chunks);
   return l;
 }
 

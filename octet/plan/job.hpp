@@ -26,7 +26,9 @@ struct Job {
 
 /// The shape of its pipeline.
 inline parallel::PipelineShape pipeline_shape(const Layout& l, const Job& job) {
-  return {.stages = int(l.pipeline), .chunks = int(l.chunks), .micro_batches = int(job.micro_batches(l))};
+  parallel::PipelineShape out = parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, job.micro_batches(l));
+  out.pairs = out.folded && l.experts > 1;
+  return out;
 }
 
 }  // namespace octet::plan

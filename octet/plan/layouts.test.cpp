@@ -27,7 +27,8 @@ void each_layout(const Use& use) {
     for (std::int64_t pipeline = 1; tensor * pipeline <= 8; ++pipeline)
       for (std::int64_t context = 1; tensor * pipeline * context <= 8; ++context)
         for (std::int64_t data = 1; tensor * pipeline * context * data <= 8; ++data)
-          for (const Way& way : {Way{one_f_one_b, 1}, {gpipe, 1}, {zero_bubble, 1}, {interleaved, 2}, {interleaved, 1}, {one_f_one_b, 2}})
+          for (const Way& way :
+               {Way{one_f_one_b, 1}, {gpipe, 1}, {zero_bubble, 1}, {interleaved, 2}, {interleaved, 1}, {one_f_one_b, 2}, {dualpipe_v, 2}})
             for (std::int64_t zero = 0; zero <= 3 && (pipeline > 1 || way.schedule == one_f_one_b); ++zero) {
               use(Layout{.tensor = tensor,
                          .pipeline = pipeline,

@@ -93,32 +93,35 @@ double border_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
 std::vector<std::int64_t> layers_of_stages(const PlannedModel& m, const Layout& l, const Job& job) {
   const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
   std::vector<std::int64_t> out(std::size_t(l.pipeline), 0);
-  for (std::size_t part = 0; part < parts.size(); ++part) out[part % out.size()] += parts[part];
+  const parallel::PipelineShape shape = pipeline_shape(l, job);
+  for (int part = 0; part < shape.parts(); ++part) out[std::size_t(shape.stage_of(part))] += parts[std::size_t(part)];
   return out;
 }
 
 namespace {
 
 // Of each chunk.
-std::vector<std::int64_t> layers_of_stage(const std::vector<std::int64_t>& parts, const Layout& l, std::int64_t stage) {
+std::vector<std::int64_t> layers_of_stage(const std::vector<std::int64_t>& parts, const parallel::PipelineShape& shape, int stage) {
   std::vector<std::int64_t> out;
-  for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out.push_back(parts[std::size_t(chunk * l.pipeline + stage)]);
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) out.push_back(parts[std::size_t(shape.part(stage, chunk))]);
   return out;
 }
 
 StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std::vector<std::int64_t>& parts, const Layout& l,
                      const Job& job, std::int64_t stage) {
-  const std::vector<std::int64_t> layers = layers_of_stage(parts, l, stage);
+  const std::vector<std::int64_t> layers = layers_of_stage(parts, pipeline_shape(l, job), int(stage));
   const auto chunks_in_flight = [&](parallel::Schedule s) {
     return double(parallel::chunks_in_flight(s, pipeline_shape(l, job), int(stage)));
   };
   // Memory of a micro-batch in flight is kept for the next one, of whichever chunk. Deferred products read their operands alone.
-  const double in_flight = chunks_in_flight(l.defers() ? parallel::Schedule::one_f_one_b : l.schedule);
+  const double deferred = double(parallel::chunks_deferred(l.schedule, pipeline_shape(l, job), int(stage)));
+  const bool all_deferred = l.schedule == parallel::Schedule::zero_bubble;
+  const double in_flight = chunks_in_flight(all_deferred ? parallel::Schedule::one_f_one_b : l.schedule);
   const double most_layers = double(*std::max_element(layers.begin(), layers.end())), kept = in_flight * most_layers;
   StageMemory out = scaled(memory.layer, double(std::accumulate(layers.begin(), layers.end(), std::int64_t(0))), kept) + memory.rest;
-  if (l.defers()) {
+  if (deferred > 0) {
     const DeferredBytes operands = deferred_bytes_per_token(m, l);
-    const double of_layers = most_layers * (chunks_in_flight(l.schedule) * operands.all - in_flight * operands.saved);
+    const double of_layers = most_layers * (deferred * operands.all - (all_deferred ? in_flight : deferred) * operands.saved);
     out.activations += double(l.micro_batch) * double(job.sequence) / double(l.context) * (of_layers - operands.at_once);
   }
   // The output of each, and the one that arrives from the stage before.
@@ -137,8 +140,9 @@ StageMemory fragmented(StageMemory m, double fragmentation) {
 LayoutMemory stage_memory(const LayerMemory& memory, const PlannedModel& model, const Layout& l, const Job& job) {
   const std::vector<std::int64_t> parts = layers_of_parts(model, l, job);
   LayoutMemory out{of_stage(memory, model, parts, l, job, 0), of_stage(memory, model, parts, l, job, l.pipeline - 1)};
-  if (l.pipeline > 1 || !model.shape.tied) out.last = out.last + memory.head;
-  out.last.working += memory.head_working;
+  StageMemory& end = folds(l.schedule) ? out.first : out.last;
+  if (l.pipeline > 1 || !model.shape.tied) end = end + memory.head;
+  end.working += memory.head_working;
   if (l.pipeline == 1) out.first = out.last;
   return {fragmented(out.first, memory.fragmentation), fragmented(out.last, memory.fragmentation)};
 }

@@ -176,7 +176,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   out.head = one.head / pipeline * micro_batches;
   const double mean = out.total() / micro_batches, of_layer = (mean - one.head / pipeline) / mean_layers;
   const double layers = double(std::ranges::max(stages));
-  const double slowest = std::max(layers * of_layer, double(stages.back()) * of_layer + one.head);
+  const double slowest = std::max(layers * of_layer, double(folds(l.schedule) ? stages.front() : stages.back()) * of_layer + one.head);
   out.imbalance = (slowest - mean) * micro_batches;
   out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule, pipeline_shape(l, job), costs_of(out, mean, micro_batches));
   if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);

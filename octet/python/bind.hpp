@@ -13,5 +13,6 @@ void bind_plans(nanobind::module_&);
 void bind_text(nanobind::module_&);
 void bind_models(nanobind::module_&);
 void bind_formats(nanobind::module_&);
+void bind_linear(nanobind::module_&);
 
 }  // namespace octet::python

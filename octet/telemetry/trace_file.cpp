@@ -155,6 +155,18 @@ std::string trace_events(const StepTrace& trace, const TracePlace& place) {
     for (const TracedExchange& e : trace.exchanges)
       picture.event(exchanges, e.name, "exchange", e.begin, e.end, {{"sent_bytes", e.sent_bytes}});
   }
+  if (!trace.pieces.empty()) {
+    const int pieces = picture.line("passes in turn");
+    for (const TracedSpan& piece : trace.pieces) picture.event(pieces, piece.name, "piece", piece.begin, piece.end);
+  }
+  // Two may be under way at once, begun and ended in one order.
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, trace.under_way.size()); ++i) {
+    const int line = picture.line(format("under way {}", i + 1));
+    for (std::size_t e = i; e < trace.under_way.size(); e += 2) {
+      const TracedExchange& x = trace.under_way[e];
+      picture.event(line, x.name, "exchange", x.begin, x.end, {{"sent_bytes", x.sent_bytes}});
+    }
+  }
   if (trace.gpu) draw_activities(picture, trace);
   return std::move(picture).text();
 }

@@ -21,6 +21,8 @@ struct StepTrace {
   std::vector<TracedSpan> steps{};           // one after the other
   std::vector<TracedSpan> parts{};           // of the steps, as the host saw them end: empty where it does not wait for a GPU
   std::vector<TracedExchange> exchanges{};   // that the host made; a GPU's are activities
+  std::vector<TracedExchange> under_way{};   // in two parts, from their begin to their end, while the host computed
+  std::vector<TracedSpan> pieces{};          // of passes in turn: "forward of micro-batch 3: attention"
   bool gpu = false;                          // whether activities are recorded
 };
 
@@ -44,8 +46,8 @@ struct TracePlace {
   std::string name{};  // "rank 0 on host"; empty: the program's
 };
 /// The trace as events of the Trace Event Format: JSON values with commas between them. The rank is one process of the picture. Its lines
-/// are the steps, their parts, its exchanges, each queue of its GPU, and gaps of 1 us and more. Times are microseconds since the rank's
-/// first step began. Source: "Trace Event Format", Google, complete events.
+/// are the steps, their parts, its exchanges, pieces of passes in turn and exchanges beside them, each queue of its GPU, and gaps of 1 us
+/// and more. Times are microseconds since the rank's first step began. Source: "Trace Event Format", Google, complete events.
 std::string trace_events(const StepTrace&, const TracePlace&);
 /// The file, which chrome://tracing and Perfetto open, of the events of all ranks.
 std::string trace_text(std::span<const std::string> events);

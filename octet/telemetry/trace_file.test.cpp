@@ -108,6 +108,17 @@ TEST(StepTrace, EachRankIsAProcessWhoseFirstStepBeginsAtZero) {
   EXPECT_EQ(event_named(root, "gaps", 0), nullptr);
 }
 
+TEST(StepTrace, ExchangesUnderWayHaveLinesBesideThePiecesOfPasses) {
+  StepTrace trace = host_sample();
+  trace.pieces = {{"forward of micro-batch 1: attention", 1000, 3000}};
+  trace.under_way = {{"one", 500, 4000, 8}, {"two", 1000, 5000, 8}};
+  const json::Value root = json::parse({.text = trace_text(std::vector{trace_events(trace, {})}), .file = "trace.json"});
+  const auto line = [&](const char* name) { return *event_named(root, name, 0)->find("tid")->integer(); };
+  EXPECT_NE(line("one"), line("two")) << "at one time";
+  EXPECT_NE(line("one"), line("forward of micro-batch 1: attention"));
+  EXPECT_EQ(trace_rows(trace).size(), trace_rows(host_sample()).size()) << "their time is that of other rows";
+}
+
 TEST(StepTrace, TheTableIsCutAfterTheLongestRows) {
   const std::string text = trace_table(trace_rows(sample()), 1);
   EXPECT_NE(text.find("clear"), std::string::npos);

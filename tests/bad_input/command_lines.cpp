@@ -38,7 +38,7 @@ std::vector<Case> command_lines() {
       {"plan_of_a_layout_with_another_schedule",
        "plan tiny.toml --gpus 8 --layout schedule=dualpipe",
        usage,
-       {"--layout schedule=dualpipe", "1f1b, gpipe, interleaved, zero_bubble"}},
+       {"--layout schedule=dualpipe", "1f1b, gpipe, interleaved, zero_bubble, dualpipe_v"}},
       {"plan_for_an_unknown_machine",
        "plan tiny.toml --gpus 8 --machine h300",
        usage,

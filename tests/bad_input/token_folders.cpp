@@ -96,6 +96,15 @@ std::vector<Case> of_folders() {
        usage,
        {"'data' holds no dataset.toml", "octet tokenize"},
        [](const Place& p) { fs::remove(p.at(manifest)); }},
+      {"tokens_of_another_program_with_masks",
+       "inspect x.bin",
+       data,
+       {"x.bin: byte 24: masks of LLM.Q are not read", "octet tokenize"},
+       [](const Place& p) {
+         std::string bytes("BIN.TOK\n\2\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0", 28);
+         bytes.resize(1024, '*');
+         p.write("x.bin", bytes);
+       }},
       {"dataset_that_is_a_file", "train tiny.toml --data tiny.toml", usage, {"tiny.toml", "octet tokenize"}},
       manifest_edit("of_a_future_format", "format = 1", "format = 2", {"format 1, got 2"}),
       manifest_edit("with_an_unknown_key", "format = 1", "format = 1\ncolour = \"red\"", {"'colour' is unknown"}),

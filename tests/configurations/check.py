@@ -55,9 +55,11 @@ def ranks(r):
     staged = axes["ranks.pipeline"] > 1
     axes["ranks.zero"] = r.choice([0, 1]) if staged else r.choice([0, 1, 2, 3])
     if staged:
-        axes["ranks.pipeline_schedule"] = r.choice(["gpipe", "1f1b", "interleaved", "zero_bubble"])
+        axes["ranks.pipeline_schedule"] = r.choice(["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe_v"])
         if axes["ranks.pipeline_schedule"] == "interleaved":
             axes |= {"ranks.pipeline_chunks": 2, "model.layers": 4}
+        if axes["ranks.pipeline_schedule"] == "dualpipe_v":
+            axes |= {"model.layers": 4, "model.tied": "no"}
         axes["train.accumulate"] = 4
     return axes
 

@@ -23,31 +23,30 @@ Tokens tokens_of(std::int32_t stored, std::int32_t added) {
   return out;
 }
 
-Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added) {
-  return {
-      format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) + format(", {} tokens", added),
-      [=](Side& side) {
-        const std::int64_t capacity = 600;
-        const ops::KeyRows rows =
-            ops::key_rows(side.stream(), coded ? DType::e4m3 : dtype, 3, heads.kv_heads, capacity, heads.head_dim, Lifetime::run);
-        for (const Tensor& t : {rows.keys, rows.values, rows.key_descales, rows.value_descales})
-          if (t) clear(side.stream(), t);
-        const auto call = [&](std::int32_t stored, std::int32_t n, std::uint64_t seed) {
-          const Tokens t = tokens_of(stored, n);
-          const std::int64_t T = std::int64_t(t.place.size());
-          const ops::TokenPlaces at{side.raw(t.sequence, {T}), side.raw(t.place, {T})};
-          const Tensor qkv = side.gaussian({T, heads.columns()}, seed, dtype), o = side.poisoned({T, heads.heads * heads.head_dim}, dtype);
-          ops::store_keys(side.stream(), {.qkv = qkv, .heads = heads, .to = rows, .at = at, .read_back = true});
-          side.result("read back", qkv, same_bits());
-          ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at});
-          const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
-          side.result("o", o, within(2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1))));
-        };
-        for (const Tensor& t : {rows.keys, rows.values}) clear(side.stream(), t);
-        call(0, 500, 1), call(500, added, 2);
-        side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
-        if (coded) side.result("descales", rows.key_descales, same_bits());
-      }};
+Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added, std::int64_t window = 0) {
+  return {format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) +
+              format(", {} tokens, window {}", added, window),
+          [=](Side& side) {
+            const std::int64_t capacity = 600;
+            const ops::KeyRows rows = ops::key_rows(side.stream(), coded ? DType::e4m3 : dtype, 3, heads, capacity, Lifetime::run);
+            for (const Tensor& t : {rows.keys, rows.values, rows.key_descales, rows.value_descales})
+              if (t) clear(side.stream(), t);
+            const auto call = [&](std::int32_t stored, std::int32_t n, std::uint64_t seed) {
+              const Tokens t = tokens_of(stored, n);
+              const std::int64_t T = std::int64_t(t.place.size());
+              const ops::TokenPlaces at{side.raw(t.sequence, {T}), side.raw(t.place, {T})};
+              const Tensor qkv = side.gaussian({T, heads.columns()}, seed, dtype), o = side.poisoned({T, heads.out_columns()}, dtype);
+              ops::store_keys(side.stream(), {.qkv = qkv, .heads = heads, .to = rows, .at = at, .read_back = true});
+              side.result("read back", qkv, same_bits());
+              ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at, .window = window});
+              const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
+              side.result("o", o, within(2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1))));
+            };
+            for (const Tensor& t : {rows.keys, rows.values}) clear(side.stream(), t);
+            call(0, 500, 1), call(500, added, 2);
+            side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
+            if (coded) side.result("descales", rows.key_descales, same_bits());
+          }};
 }
 
 Case places(DType dtype) {
@@ -72,8 +71,14 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const bool coded : {false, true})
-      for (const ops::QkvShape& heads : {ops::QkvShape{4, 2, 64, 1}, {7, 1, 128, 1}, {2, 2, 40, 1}, {3, 1, 256, 1}})
+      for (const ops::QkvShape& heads :
+           {ops::QkvShape{4, 2, 64, 1},
+            {7, 1, 128, 1},
+            {2, 2, 40, 1},
+            {3, 1, 256, 1},
+            {.heads = 4, .kv_heads = 4, .head_dim = 192, .sequence = 1, .value_width = 128, .score_factor = 1.2f}})
         for (const std::int32_t added : {1, 9}) cases.push_back(growing(dtype, coded, heads, added));
+    cases.push_back(growing(dtype, false, {4, 2, 64, 1, {}, 0, 0.5f}, 9, 33));
     cases.push_back(places(dtype));
   }
   return cases;

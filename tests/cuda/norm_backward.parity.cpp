@@ -27,8 +27,9 @@ std::vector<Case> make() {
                                                                  .inv_rms = side.from(inv, {T}),
                                                                  .dx = dx,
                                                                  .dw = dw,
-                                                                 .accumulate = accumulate});
-                           side.result("dx", dx, within(row)), side.result("dw", dw, within(column));
+                                                                 .accumulate = accumulate,
+                                                                 .offset = accumulate ? 1.0f : 0.0f});
+                           side.result("dx", dx, within(2 * row)), side.result("dw", dw, within(column));
                          }});
         cases.push_back({format("layernorm_backward {} {} accumulate {}", dtype, shape, accumulate), [=](Side& side) {
                            std::vector<float> inv, mean;

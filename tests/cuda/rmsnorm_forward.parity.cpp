@@ -55,7 +55,7 @@ std::vector<Case> make() {
       cases.push_back({format("rmsnorm_forward known {} {}", dtype, shape), [=](Side& side) {
                          const Tensor x = side.gaussian(shape, 1, dtype), w = side.gaussian({D}, 2), inv = side.gaussian({T}, 20);
                          each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
-                           ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = NAN, .known = true});
+                           ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = NAN, .known = true, .offset = 1});
                          });
                        }});
     }

@@ -25,7 +25,7 @@ Case weighted_sum(DType in, DType out, Shape shape, float skip) {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType in : {DType::f32, DType::bf16})
+  for (const DType in : {DType::f32, DType::bf16, DType::f16})
     for (const DType out : {DType::f32, DType::bf16})
       for (const Shape shape : {Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{128, 896}, Shape{1000, 123}})
         for (const float skip : {0.0f, 1.0f}) cases.push_back(weighted_sum(in, out, shape, skip));

@@ -2,10 +2,16 @@
 
 #include "octet/json/fields.hpp"
 #include "octet/models/companions.hpp"
+#include "octet/models/gemma3/hugging_face.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
+#include "octet/models/granite/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
+#include "octet/models/mistral/hugging_face.hpp"
+#include "octet/models/olmo2/hugging_face.hpp"
+#include "octet/models/phi3/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
 #include "octet/models/qwen3/hugging_face.hpp"
+#include "octet/models/smollm3/hugging_face.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace octet;
@@ -53,7 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const std::string text = config.dump();
     if (fuzz::must([&] { return parsed(text); }).dump() != text) __builtin_trap();
     for (const auto& format :
-         {models::llama_hugging_face(), models::qwen2_hugging_face(), models::qwen3_hugging_face(), models::gpt2_hugging_face()})
+         {models::llama_hugging_face(), models::qwen2_hugging_face(), models::qwen3_hugging_face(), models::gpt2_hugging_face(),
+          models::mistral_hugging_face(), models::smollm3_hugging_face(), models::granite_hugging_face(), models::olmo2_hugging_face(),
+          models::phi3_hugging_face(), models::gemma3_hugging_face()})
       read_as(format, config);
     // The same text as any of the files beside it that are read.
     (void)fuzz::must([&] { return models::weights_dtype({.config = text}); });

@@ -24,6 +24,18 @@ std::string mended(std::string bytes) {
   return bytes;
 }
 
+// Any bytes are tokens of some program, or are refused.
+void open_foreign(std::string_view bytes) {
+  fuzz::read_or_refuse([&] {
+    const fuzz::MemoryFile input(bytes);
+    const data::Shard shard = data::Shard::foreign(input.path());
+    std::vector<std::int32_t> ids(std::min<std::uint64_t>(shard.header().token_count, 1 << 16));
+    shard.read(0, ids);
+    for (const std::int32_t id : ids)
+      if (id < 0 || std::uint32_t(id) >= shard.header().vocab_size) __builtin_trap();
+  });
+}
+
 void open_shard(std::string_view bytes) {
   fuzz::read_or_refuse([&] {
     const fuzz::MemoryFile input(bytes);
@@ -37,10 +49,10 @@ void open_shard(std::string_view bytes) {
 
 }  // namespace
 
-// A token shard: as it is, and under checksums that fit.
+// A token shard: as it is, and under checksums that fit; and the same bytes as a file of another program.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text = fuzz::text_of(bytes, size);
-  open_shard(text);
+  open_shard(text), open_foreign(text);
   if (text.starts_with("OCTETTOK") && size >= data::ShardHeader::bytes) open_shard(mended(std::string(text)));
   return 0;
 }

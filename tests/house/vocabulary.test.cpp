@@ -32,8 +32,9 @@ std::vector<Rule> rules() {
   add({"delayed", "rowwise", "block128", "mxfp8"}, Kind::anywhere, {""}, {"octet/scaling/", "octet/models/weight_form"},
       "recipes are named in octet/scaling only; elsewhere say what the layout or the rule is");
   add({"448", "57344"}, Kind::number, {""}, {"octet/numerics/formats.hpp"}, "write E4M3::max or E5M2::max");
-  add({"llama", "qwen", "gpt2", "gpt-2", "olmoe", "mixtral", "deepseek_moe", "deepseek_v2", "deepseek_v3"}, Kind::anywhere, {""},
-      {"octet/models/", "octet/cli/", "octet/train/", "octet/plan/"}, "models are named in octet/models");
+  add({"llama", "qwen", "gpt2", "gpt-2", "olmoe", "mixtral", "deepseek_moe", "deepseek_v2", "deepseek_v3", "mistral", "smollm3", "granite",
+       "olmo2", "phi3", "gemma3"},
+      Kind::anywhere, {""}, {"octet/models/", "octet/cli/", "octet/train/", "octet/plan/"}, "models are named in octet/models");
   add({"cuda"}, Kind::anywhere,
       {"octet/config/", "octet/data/", "octet/io/", "octet/scaling/", "octet/nn/", "octet/optim/", "octet/models/", "octet/parallel/",
        "octet/train/", "octet/plan/", "octet/serve/"},

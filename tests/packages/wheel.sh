@@ -6,7 +6,8 @@ tests=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "$1") packages=$(realpath "$2")
 rm -rf "$build/venv"
 python3 -m venv "$build/venv"
-"$build/venv/bin/pip" install --quiet --disable-pip-version-check "$packages"/octet_train-*.whl
+version=$("$build/venv/bin/python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+"$build/venv/bin/pip" install --quiet --disable-pip-version-check "$packages"/octet_train-*-"$version"-*.whl
 export PATH=$build/venv/bin:$PATH
 octet --version
 "$tests/train.sh" "$build/try-wheel" > "$build/losses-wheel.txt"

@@ -70,6 +70,39 @@ def deepseek_v3(**keys):
     return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**(DEEPSEEK | dict(rope_parameters=rope(10000.0)) | keys)))
 
 
+def mistral(**keys):
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**(LLAMA | dict(rope_parameters=rope(1e6), sliding_window=None) | keys)))
+
+
+def smollm3(**keys):
+    return transformers.SmolLM3ForCausalLM(
+        transformers.SmolLM3Config(**(LLAMA | dict(num_hidden_layers=4, rope_parameters=rope(5e6), no_rope_layer_interval=4) | keys)))
+
+
+def granite(**keys):
+    factors = dict(embedding_multiplier=12.0, residual_multiplier=0.22, logits_scaling=8.0, attention_multiplier=0.015625)
+    return transformers.GraniteForCausalLM(
+        transformers.GraniteConfig(**(LLAMA | factors | dict(rope_parameters=rope(10000.0), tie_word_embeddings=True) | keys)))
+
+
+def olmo2(**keys):
+    return transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**(LLAMA | dict(rope_parameters=rope(500000.0)) | keys)))
+
+
+def phi3(**keys):
+    return transformers.Phi3ForCausalLM(
+        transformers.Phi3Config(**(LLAMA | dict(rope_parameters=rope(10000.0, partial_rotary_factor=1.0), original_max_position_embeddings=96,
+                                                sliding_window=20) | keys)))
+
+
+def gemma3(**keys):
+    both = dict(sliding_attention=rope(10000.0), full_attention=rope(1e6))
+    types = ["sliding_attention" if (i + 1) % 6 else "full_attention" for i in range(7)]
+    return transformers.Gemma3ForCausalLM(
+        transformers.Gemma3TextConfig(**(LLAMA | dict(num_hidden_layers=7, head_dim=24, rope_parameters=both, sliding_window=20,
+                                                      layer_types=types, query_pre_attn_scalar=24) | keys)))
+
+
 # A form: the model, the keys that describe it to Octet, and how its folder is saved.
 FORMS = {
     "llama2": (lambda: llama(num_key_value_heads=6, rope_parameters=rope(10000.0), rms_norm_eps=1e-5),
@@ -102,6 +135,16 @@ FORMS = {
     "moonlight": (lambda: deepseek_v3(q_lora_rank=None, n_shared_experts=2, n_group=1, topk_group=1, routed_scaling_factor=2.446),
                   "family=deepseek_v3 query_rank=0 shared_experts=2 router_groups=1 router_kept_groups=1 router_scaling=2.446 " + DEEPSEEK_KEYS,
                   dict(dtype=torch.bfloat16)),
+    "mistral": (lambda: mistral(head_dim=24, rms_norm_eps=1e-5), "family=mistral head_width=24"),
+    "mistral-window": (lambda: mistral(sliding_window=20, rms_norm_eps=1e-5), "family=mistral"),
+    "smollm3": (lambda: smollm3(tie_word_embeddings=True), "family=smollm3 layers=4"),
+    "granite": (lambda: granite(rms_norm_eps=1e-5), "family=granite"),
+    "olmo2": (lambda: olmo2(num_key_value_heads=6), "family=olmo2 kv_heads=6"),
+    "olmo2-groups": (lambda: olmo2(), "family=olmo2"),
+    "phi3": (lambda: phi3(), "family=phi3"),
+    "gemma3": (lambda: gemma3(), "family=gemma3_text layers=7 head_width=24"),
+    "gemma3-shards": (lambda: gemma3(head_dim=32, query_pre_attn_scalar=20), "family=gemma3_text layers=7 head_width=32",
+                      dict(dtype=torch.bfloat16, max_shard_size="100KB")),
     "gpt2": (lambda: gpt2(), "family=gpt2 heads=6 kv_heads=6 hidden=384"),
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
-Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt, mixtral.txt, deepseek_v2.txt and
-deepseek_v3.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
+Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt, mixtral.txt, deepseek_v2.txt,
+deepseek_v3.txt, mistral.txt, smollm3.txt, granite.txt, olmo2.txt, phi3.txt and gemma3.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
 training, and not in the stored losses; DeepSeek's have none there. In transformers, an expert's matrices are parts of one tensor; names,
 starts and gradients here are those of the files. The biases of routers begin as other tensors do and have no gradient: they stand as zeros.
 Gradients are in FP32; logits and losses of the training in FP64. Weights and tokens come from a formula in integers that the test computes
@@ -16,7 +16,7 @@ too, so the files hold results only. Lines of a file:
   <parameter> <shape, as 61x64> <L2 norm> <sum> <largest magnitude> <index>:<value> ...     one line a gradient
 
 Run: python tests/peers/golden.py tests/golden [family ...]     (needs torch, transformers and numpy; stored: torch 2.15, transformers 5.23; of models
-with experts transformers 5.24)
+with experts and those after them transformers 5.24)
 """
 import json
 import math
@@ -124,6 +124,53 @@ def deepseek_v3():
         transformers.DeepseekV3Config(**DEEPSEEK, q_lora_rank=40, n_shared_experts=1, norm_topk_prob=True, routed_scaling_factor=2.5))
 
 
+def mistral():
+    # A window of 10 tokens, so that rows of both sequences lose keys.
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    return transformers.MistralForCausalLM(
+        transformers.MistralConfig(**SIZES, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False, sliding_window=10))
+
+
+def smollm3():
+    # Layers with rotations before and after one without.
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    sizes = SIZES | dict(num_hidden_layers=3)
+    return transformers.SmolLM3ForCausalLM(
+        transformers.SmolLM3Config(**sizes, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=True, no_rope_layer_interval=2,
+                                   no_rope_layers=[1, 0, 1], pad_token_id=None))
+
+
+def granite():
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    return transformers.GraniteForCausalLM(
+        transformers.GraniteConfig(**SIZES, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=True, embedding_multiplier=3.0,
+                                   logits_scaling=1.75, residual_multiplier=0.4, attention_multiplier=0.1))
+
+
+def olmo2():
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    return transformers.Olmo2ForCausalLM(
+        transformers.Olmo2Config(**SIZES, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False, pad_token_id=None))
+
+
+def phi3():
+    rope = dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=1.0)
+    return transformers.Phi3ForCausalLM(
+        transformers.Phi3Config(**SIZES, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False, pad_token_id=None,
+                                original_max_position_embeddings=64, sliding_window=9))
+
+
+def gemma3():
+    # Layers with a window of 7 tokens around one without, each with its own rotations. Queries and keys have norms with weights of about 2, so
+    # scores are divided by more than a head's width asks for: sharper ones would make FP32's own noise larger than the test's bound.
+    rope = dict(sliding_attention=dict(rope_type="default", rope_theta=100.0),
+                full_attention=dict(rope_type="linear", factor=2.0, rope_theta=1000.0))
+    sizes = SIZES | dict(num_hidden_layers=3, num_key_value_heads=1)
+    return transformers.Gemma3ForCausalLM(
+        transformers.Gemma3TextConfig(**sizes, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, query_pre_attn_scalar=300, pad_token_id=None,
+                                      sliding_window=7, layer_types=["sliding_attention", "full_attention", "sliding_attention"]))
+
+
 def gpt2():
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, n_inner=96, vocab_size=VOCABULARY, n_positions=64, layer_norm_epsilon=1e-3,
@@ -228,7 +275,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: golden.py <folder for the files>  [family ...]")
     torch.set_num_threads(1)
-    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, mixtral, deepseek_v2, deepseek_v3)
+    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, mixtral, deepseek_v2, deepseek_v3, mistral, smollm3, granite,
+                olmo2, phi3, gemma3)
     for family in (f for f in families if f.__name__ in sys.argv[2:] or len(sys.argv) == 2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")
         path.write_text("\n".join(golden(family())) + "\n")

@@ -276,6 +276,31 @@ class Formats(unittest.TestCase):
             self.assertEqual(q.amax, np.abs(x).max())
             self.assertLess(np.abs(q.dequantize() - x).max(), q.amax / 14)
 
+    def test_layers_in_memory_of_others_have_the_bits_of_octets(self):
+        # As octet.torch calls them, without PyTorch: memory of NumPy, values of bfloat16 as float32.
+        rng = np.random.default_rng(3)
+        x, w, dy = (rng.integers(-128, 128, shape).astype(np.float32) / 64 for shape in ((48, 64), (32, 64), (48, 32)))
+        for options in ({"name": "current"}, {"name": "block128"}, {"name": "delayed", "calibration": 0}):
+            codec = octet._core.LinearCodec(0, "cpu", 0, [(key, json.dumps(value)) for key, value in options.items()])
+
+            def codes(operand, shape, columns_alone=False, memory=()):
+                parts = codec.parts(operand, octet._core.Codes(shape, "float32", True, True, []))
+                memory = memory or [np.empty(int(np.prod(size)) * {"uint8": 1, "bfloat16": 2, "float32": 4}[kind], np.uint8) for size, kind, _ in parts]
+                kept = [m for m, part in zip(memory, parts) if part[2]]
+                return octet._core.Codes(shape, "float32", not columns_alone, True, kept if columns_alone else memory), memory
+
+            (xs, memory), (ws, _) = codes("x", (48, 64)), codes("w", (32, 64))
+            y, dx, dw, db = (np.empty(shape, np.float32) for shape in ((48, 32), (48, 64), (32, 64), 32))
+            codec.encode_weight(0, w, ws, True)
+            codec.forward(0, x, xs, ws, None, y, True)
+            codec.backward(0, dy, codes("x", (48, 64), True, memory)[0], ws, dx, dw, db, True)
+            wanted = octet.fp8.linear(x, w, dy, np.zeros(32), recipe=options)
+            np.testing.assert_array_equal(dw, wanted.dw)
+            np.testing.assert_array_equal(db, wanted.db)
+            for own, rounded in ((y, wanted.y), (dx, wanted.dx)):  # to 8 bits
+                self.assertLessEqual(np.abs(own - rounded).max(), np.abs(rounded).max() / 256)
+            self.assertEqual(len(codec.state()), 9 if options["name"] == "delayed" else 0)
+
     def test_refusals(self):
         for call in (lambda: octet.fp8.encode([1.0], "e3m4"), lambda: octet.fp8.decode(np.zeros(3, np.int64)),
                      lambda: octet.fp8.quantize([1.0]), lambda: octet.fp8.quantize([[1.0]], block="cell"),

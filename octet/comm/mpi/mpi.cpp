@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -158,6 +159,9 @@ class MpiCommunicator final : public Communicator {
 
   void exchange_parts(const Call&, const Tensor& from, const Tensor& to);
   void exchange_uneven(const Call&);
+  std::vector<MpiRequest*> start_uneven(const Call&);
+  void begin_exchange(Stream&, const Call&) override;
+  void await_exchange(const Call&, const BegunExchange&) override;
   void gather_parts(const Call&, const void* from, const Tensor& to);
 
   /// Starts a transfer, by f(request), and completes it.
@@ -183,6 +187,7 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<Session> session_;
   MpiGroup* group_;
   std::map<std::pair<int, std::int64_t>, std::int64_t> begun_;  // sends under way, by receiver and number
+  std::deque<std::vector<std::int64_t>> exchanges_;             // under way, in their order: numbers of their parts
 };
 
 bool is_of_two(const Call& call) { return call.kind == Collective::send || call.kind == Collective::receive; }
@@ -246,7 +251,7 @@ void MpiCommunicator::exchange_parts(const Call& call, const Tensor& from, const
 }
 
 // One transfer per pair of ranks that exchange values. The own part is copied.
-void MpiCommunicator::exchange_uneven(const Call& call) {
+std::vector<MpiRequest*> MpiCommunicator::start_uneven(const Call& call) {
   const std::size_t value = size_of(call.from.dtype);
   std::vector<MpiRequest*> under_way;
   const auto each_part = [&](const Tensor& all, Counts counts, const auto& f) {
@@ -271,7 +276,31 @@ void MpiCommunicator::exchange_uneven(const Call& call) {
   each_part(call.from, call.sent, [&](int r, std::uint8_t* at, std::size_t bytes) {
     if (r != rank()) start([&](MpiRequest** request) { return mpi_transport().send(group_, at, bytes, r, request); });
   });
-  for (MpiRequest* request : under_way) complete(call, request);
+  return under_way;
+}
+
+void MpiCommunicator::exchange_uneven(const Call& call) {
+  for (MpiRequest* request : start_uneven(call)) complete(call, request);
+}
+
+void MpiCommunicator::begin_exchange(Stream& stream, const Call& call) {
+  require_host_memory(stream, "MPI");
+  if (session_->lost) throw error(call, -1, "MPI has failed before");
+  if (stream.device() == Device::null) return;
+  std::vector<std::int64_t>& parts = exchanges_.emplace_back();
+  for (MpiRequest* request : start_uneven(call)) parts.push_back(session_->progress->add(request));
+}
+
+void MpiCommunicator::await_exchange(const Call& call, const BegunExchange&) {
+  if (session_->lost) throw error(call, -1, "MPI has failed before");
+  check(!exchanges_.empty(), "finish_all_to_all: rank {} has begun no exchange", rank());
+  const std::vector<std::int64_t> parts = std::move(exchanges_.front());
+  exchanges_.pop_front();
+  for (const std::int64_t part : parts) {
+    const auto [request, code] = session_->progress->take(part);
+    require(call, code);
+    if (request != nullptr) complete(call, request);
+  }
 }
 
 void MpiCommunicator::gather_parts(const Call& call, const void* from, const Tensor& to) {
@@ -335,8 +364,8 @@ void MpiCommunicator::await_send(const Call& call, const BegunSend& send) {
 
 // MPI cannot take a send back, and would read freed memory in its next call. So there is none.
 void MpiCommunicator::withdraw_sends() {
-  if (!begun_.empty()) session_->lose();
-  begun_.clear();
+  if (!begun_.empty() || !exchanges_.empty()) session_->lose();
+  begun_.clear(), exchanges_.clear();
 }
 
 void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) {

@@ -40,6 +40,8 @@ class ThreadCommunicator final : public Communicator {
  private:
   void run(Stream&, const Call&, const Call* second) override;
   void await_send(const Call& call, const BegunSend& begun) override { require(call, team_->taken(rank(), call.peer, begun.number)); }
+  void begin_exchange(Stream&, const Call&) override;
+  void await_exchange(const Call&, const BegunExchange&) override;
   void transfer(const Call&, const Call* second);
   void compute(const Call&);
   void reduce(const Call&);
@@ -112,6 +114,35 @@ void ThreadCommunicator::exchange_uneven(const Call& call) {
     copy_bytes(part(of(r).from, std::accumulate(sent.begin(), sent.end(), std::int64_t(0)), n), part(call.to, at, n));
     at += n;
   }
+}
+
+// Calls f(rank, part) in the order of ranks.
+template <class F>
+void each_part(const Tensor& all, Counts counts, const F& f) {
+  std::int64_t at = 0;
+  for (int r = 0; r < int(counts.size()); ++r) {
+    f(r, part(all, at, counts[std::size_t(r)]));
+    at += counts[std::size_t(r)];
+  }
+}
+
+void ThreadCommunicator::begin_exchange(Stream& stream, const Call& call) {
+  require_host_memory(stream, "threads");
+  if (stream.device() == Device::null) return;
+  each_part(call.from, call.sent, [&](int r, const Tensor& x) {
+    if (r != rank()) require(call, team_->post(rank(), r, x));
+  });
+}
+
+void ThreadCommunicator::await_exchange(const Call& call, const BegunExchange& begun) {
+  Tensor own;
+  each_part(call.from, call.sent, [&](int r, const Tensor& x) { own = r == rank() ? x : own; });
+  each_part(call.to, call.received, [&](int r, const Tensor& x) {
+    if (r == rank()) copy_bytes(own, x);
+    else require(call, team_->take(r, rank(), x));
+  });
+  for (int r = 0; r < size(); ++r)
+    if (r != rank()) require(call, team_->taken(rank(), r, begun.sends[std::size_t(r)]));
 }
 
 void ThreadCommunicator::compute(const Call& call) {

@@ -47,9 +47,9 @@ std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& option
                                                   .rope = false,
                                                   .out_deviation = out},
                                     .mlp = {.width = s.width, .hidden = s.hidden, .bias = true, .out_deviation = out},
-                                    .norm_eps = s.norm_eps};
+                                    .norm = s.norm_eps};
   return std::make_unique<Transformer<nn::GeluBlock, nn::LayerNorm>>(
-      s, [&](std::int64_t) { return block; }, s.max_sequence, options, precision);
+      s, [&](std::int64_t) { return block; }, 0, s.max_sequence, options, precision);
 }
 
 }  // namespace octet::models

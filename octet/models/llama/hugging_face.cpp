@@ -13,8 +13,7 @@ void require_false(const json::Fields& config, std::string_view key) {
 }
 
 ModelShape read_llama(const json::Fields& config) {
-  require_false(config, "attention_bias");
-  require_false(config, "mlp_bias");
+  refuse_biases(config);
   return read_llama_like("llama", config);
 }
 
@@ -36,6 +35,8 @@ HuggingFaceFormat llama_hugging_face() {
           .weights = llama_weights};
 }
 
+void refuse_biases(const json::Fields& config) { require_false(config, "attention_bias"), require_false(config, "mlp_bias"); }
+
 ModelShape read_llama_like(std::string_view family, const json::Fields& c, const LlamaKeys& keys) {
   ModelShape s{.family = std::string(family)};
   s.width = c.integer("hidden_size", 1, Limits::width), s.layers = c.integer("num_hidden_layers", 1, Limits::layers);
@@ -49,18 +50,19 @@ ModelShape read_llama_like(std::string_view family, const json::Fields& c, const
              format("such that a head has an even number of columns up to {}", Limits::head_dim));
   s.hidden = c.integer("intermediate_size", 1, Limits::hidden), s.vocabulary = c.integer("vocab_size", 1, Limits::vocabulary);
   s.max_sequence = c.integer("max_position_embeddings", 1, Limits::positions);
-  s.norm_eps = c.number_or("rms_norm_eps", 1e-6, 0, 1);
+  s.norm_eps = c.number_or("rms_norm_eps", keys.norm_eps, 0, 1);
   s.tied = c.boolean_or("tie_word_embeddings", false);
-  if (const std::string act = c.text_or("hidden_act", "silu"); act != "silu" && act != "swish") c.refuse("hidden_act", "silu");
+  const std::string wanted = keys.activation, act = c.text_or(keys.activation_key, wanted);
+  if (act != wanted && !(wanted == "silu" && act == "swish")) c.refuse(keys.activation_key, wanted);
   read_rope(c, s);
   return s;
 }
 
-void write_llama_like(const ModelShape& s, json::Value& config) {
+void write_llama_like(const ModelShape& s, json::Value& config, const LlamaKeys& keys) {
   config.set("hidden_size", s.width).set("intermediate_size", s.hidden).set("num_hidden_layers", s.layers);
   config.set("num_attention_heads", s.heads).set("num_key_value_heads", s.kv_heads).set("head_dim", s.head_dim);
   config.set("vocab_size", s.vocabulary).set("max_position_embeddings", s.max_sequence);
-  config.set("hidden_act", "silu").set("rms_norm_eps", s.norm_eps).set("attention_dropout", 0.0);
+  config.set(keys.activation_key, keys.activation).set("rms_norm_eps", s.norm_eps).set("attention_dropout", 0.0);
   write_rope(s, config);
   config.set("tie_word_embeddings", s.tied);
 }
@@ -137,13 +139,16 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVari
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const AddSlice add{out, format("model.layers.{}.", i), format("layers.{}.", i)};
-    add("input_layernorm.weight", "norm1.weight", 0, s.width);
+    const bool ends = variant.norms != LlamaVariant::Norms::before, begins = variant.norms != LlamaVariant::Norms::after;
+    if (begins) add("input_layernorm.weight", "norm1.weight", 0, s.width);
     if (s.latent) add_latents(s, add);
     else add_heads(s, variant, add);
     add("self_attn.o_proj.weight", "attn.out.weight", 0, s.width);
-    add("post_attention_layernorm.weight", "norm2.weight", 0, s.width);
+    add("post_attention_layernorm.weight", ends ? "attn_norm.weight" : "norm2.weight", 0, s.width);
+    if (begins && ends) add("pre_feedforward_layernorm.weight", "norm2.weight", 0, s.width);
     if (s.experts.in_layer(i)) add_experts(s, names, add);
     else add_mlp(s, add);
+    if (ends) add("post_feedforward_layernorm.weight", "mlp_norm.weight", 0, s.width);
   }
   out.push_back({"model.norm.weight", "norm.weight", 0, s.width});
   out.push_back(

@@ -8,15 +8,18 @@ namespace octet::models {
 /// LlamaForCausalLM. Source: transformers 4.57 and 5.23, whose two ways to write the rotation's parameters are both read.
 HuggingFaceFormat llama_hugging_face();
 
-/// In what families with Llama's keys differ: the columns of a head where config.json is silent; 0: hidden_size / num_attention_heads,
-/// an integer. `fixed`: its head_dim says something else.
+/// In what families with Llama's keys differ.
 struct LlamaKeys {
-  std::int64_t head_dim = 0;
-  bool fixed = false;
+  std::int64_t head_dim = 0;  // where config.json is silent; 0: hidden_size / num_attention_heads, an integer
+  bool fixed = false;         // its head_dim says something else
+  double norm_eps = 1e-6;     // where it is silent
+  const char *activation_key = "hidden_act", *activation = "silu";
 };
 /// Shared by families with Llama's keys of config.json and tensor names.
 ModelShape read_llama_like(std::string_view family, const json::Fields& config, const LlamaKeys& = {});
-void write_llama_like(const ModelShape&, json::Value& config);
+void write_llama_like(const ModelShape&, json::Value& config, const LlamaKeys& = {});
+/// Throws DataError unless attention_bias and mlp_bias are false or missing.
+void refuse_biases(const json::Fields& config);
 
 /// Names of the tensors of a layer with experts, below "model.layers.N.".
 struct ExpertNames {

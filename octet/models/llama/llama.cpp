@@ -97,28 +97,50 @@ nn::LatentConfig latent_of(const ModelShape& s) {
 
 }  // namespace
 
+namespace {
+
+template <class Block>
+std::unique_ptr<Model> make(const ModelShape& s, const nn::GatedBlock::Config& c, const LlamaVariant& variant, double out_deviation,
+                            const ModelOptions& options, scaling::Precision& precision) {
+  const auto block_of = [&](std::int64_t layer) {
+    typename Block::Config config{.attention = c.attention, .mlp = c.mlp, .norm = c.norm, .end = c.end};
+    config.attention.rope = s.turns(layer);
+    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out_deviation, *options.experts);
+    return config;
+  };
+  return std::make_unique<Transformer<Block, nn::RmsNorm>>(s, block_of, variant.norm_offset, 0, options, precision);
+}
+
+float score_factor(const ModelShape& s) {
+  return s.multipliers.scores > 0 ? float(s.multipliers.scores * std::sqrt(double(s.head_dim))) : 1;
+}
+
+}  // namespace
+
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& variant, const ModelOptions& options,
                                        scaling::Precision& precision) {
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
+  using Norms = LlamaVariant::Norms;
+  const nn::NormConfig norm(s.norm_eps, variant.norm_offset);
   const bool has_norms = variant.head_norms || variant.norms_of_all_heads;
-  const nn::GatedBlock::Config block{.attention = {.width = s.width,
-                                                   .heads = s.heads,
-                                                   .kv_heads = s.kv_heads,
-                                                   .head_dim = s.head_dim,
-                                                   .qkv_bias = variant.qkv_bias,
-                                                   .out_deviation = out,
-                                                   .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
-                                                   .norms_of_all_heads = variant.norms_of_all_heads,
-                                                   .latent = latent_of(s)},
-                                     .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .out_deviation = out}},
-                                     .norm_eps = s.norm_eps};
-  const auto block_of = [&](std::int64_t layer) {
-    nn::GatedBlock::Config config = block;
-    if (s.experts.in_layer(layer)) config.mlp.experts = experts_of(s, layer, out, *options.experts);
-    return config;
-  };
-  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block_of, 0, options, precision);
+  const nn::GatedBlock::Config block{
+      .attention = {.width = s.width,
+                    .heads = s.heads,
+                    .kv_heads = s.kv_heads,
+                    .head_dim = s.head_dim,
+                    .qkv_bias = variant.qkv_bias,
+                    .score_factor = score_factor(s),
+                    .out_deviation = out,
+                    .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
+                    .head_norm_offset = variant.norm_offset,
+                    .norms_of_all_heads = variant.norms_of_all_heads,
+                    .latent = latent_of(s)},
+      .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .activation = {variant.gate}, .out_deviation = out}},
+      .norm = norm,
+      .end = {.factor = s.multipliers.branch, .normed = variant.norms != Norms::before, .norm = norm}};
+  if (variant.norms == Norms::after) return make<nn::UnnormedBlock>(s, block, variant, out, options, precision);
+  return make<nn::GatedBlock>(s, block, variant, out, options, precision);
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {

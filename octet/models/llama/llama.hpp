@@ -18,6 +18,9 @@ struct LlamaVariant {
   bool qkv_bias = false;            // biases on queries, keys and values
   bool head_norms = false;          // RMSNorm of each query and key head before its rotation
   bool norms_of_all_heads = false;  // instead: one of all query heads, and one of all key heads
+  enum class Norms : std::uint8_t { before, after, around } norms = Norms::before;  // of a block's branches
+  float norm_offset = 0;                                                            // nn::NormConfig, of every norm
+  ops::Gate gate = ops::Gate::silu;                                                 // of the MLP
 };
 std::unique_ptr<Model> make_llama_like(const ModelShape&, const LlamaVariant&, const ModelOptions&, scaling::Precision&);
 

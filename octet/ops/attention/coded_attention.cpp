@@ -129,7 +129,7 @@ std::string coded_attention_obstacle(const Target& target, const QkvShape& heads
     if (columns % 16 != 0) return format("heads of {} columns are not a multiple of 16", columns);
   if (target.device != Device::cuda) return "";
   if (!heads.is_usual())
-    return "heads are those of latent attention, and on a GPU cuDNN's kernels of 8 bits have one width of keys and values";
+    return "values have another width than keys, or scores another factor than 1 / sqrt(d), which cuDNN's kernels of 8 bits lack";
   if (heads.head_dim != gpu_head_dim)
     return format("heads have {} columns, and on a GPU cuDNN has kernels for {}", heads.head_dim, gpu_head_dim);
   if (documents) return "on a GPU cuDNN's kernels of 8 bits do not mask documents";

@@ -281,7 +281,7 @@ TEST(CodedAttention, WhatATargetLacksIsNamed) {
   EXPECT_EQ(of(gpu, h), "heads have 64 columns, and on a GPU cuDNN has kernels for 128");
   EXPECT_EQ(of(gpu, wide), "");
   EXPECT_EQ(of(cpu, {2, 2, 192, 8, {}, 128}), "");
-  EXPECT_TRUE(of(gpu, {2, 2, 192, 8, {}, 128}).starts_with("heads are those of latent attention")) << of(gpu, {2, 2, 192, 8, {}, 128});
+  EXPECT_TRUE(of(gpu, {2, 2, 192, 8, {}, 128}).starts_with("values have another width than keys")) << of(gpu, {2, 2, 192, 8, {}, 128});
   EXPECT_EQ(of(gpu, wide, true), "on a GPU cuDNN's kernels of 8 bits do not mask documents");
   EXPECT_EQ(of(next, wide), "this GPU is of generation 10, and cuDNN's kernels are used on Hopper alone");
   EXPECT_EQ(of(exact, wide), "on a GPU cuDNN adds the gradient of queries in no fixed order");

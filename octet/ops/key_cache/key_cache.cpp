@@ -7,13 +7,14 @@ namespace {
 
 void check_rows(const char* op, const QkvShape& heads, const KeyRows& r, DType of_qkv) {
   const std::int64_t rows = r.sequences * r.kv_heads * r.capacity;
-  const auto sound = [&](const Tensor& values, const Tensor& descales) {
-    return values.shape == Shape{rows, heads.head_dim} && values.dtype == r.keys.dtype &&
+  const auto sound = [&](const Tensor& values, std::int64_t columns, const Tensor& descales) {
+    return values.shape == Shape{rows, columns} && values.dtype == r.keys.dtype &&
            (r.coded() ? descales.shape == Shape{rows} && descales.dtype == DType::f32 : !descales);
   };
-  check(r.kv_heads == heads.kv_heads && sound(r.keys, r.key_descales) && sound(r.values, r.value_descales),
-        "{}: keys and values must be [{}, {}] of {} sequences, {} heads and {} places, got {} and {}", op, rows, heads.head_dim,
-        r.sequences, heads.kv_heads, r.capacity, r.keys.shape, r.values.shape);
+  check(
+      r.kv_heads == heads.kv_heads && sound(r.keys, heads.head_dim, r.key_descales) && sound(r.values, heads.value_dim(), r.value_descales),
+      "{}: keys and values must be [{}, {} and {}] of {} sequences, {} heads and {} places, got {} and {}", op, rows, heads.head_dim,
+      heads.value_dim(), r.sequences, heads.kv_heads, r.capacity, r.keys.shape, r.values.shape);
   check(r.keys.dtype == of_qkv || r.keys.dtype == DType::e4m3, "{}: keys must be of qkv's type {} or e4m3, got {}", op, of_qkv,
         r.keys.dtype);
 }
@@ -34,45 +35,45 @@ void check_places(const char* op, const Stream& stream, const TokenPlaces& at, s
 template <class Args>
 void check_all(const char* op, const Stream& stream, const Args& a, const KeyRows& rows) {
   check_qkv(op, a.heads, a.qkv);
-  check(!a.heads.part && a.heads.is_usual(), "{}: parts of sequences, and values of other widths than keys, have no stored keys", op);
+  check(!a.heads.part, "{}: parts of sequences have no stored keys", op);
   check_rows(op, a.heads, rows, a.qkv.dtype);
   check_places(op, stream, a.at, a.qkv.shape[0], rows);
 }
 
 }  // namespace
 
-KeyRows key_rows(Stream& stream, DType type, std::int64_t sequences, std::int64_t kv_heads, std::int64_t capacity, std::int64_t head_dim,
-                 Region region) {
-  const std::int64_t rows = sequences * kv_heads * capacity;
+KeyRows key_rows(Stream& stream, DType type, std::int64_t sequences, const QkvShape& heads, std::int64_t capacity, Region region) {
+  const std::int64_t rows = sequences * heads.kv_heads * capacity;
   const auto empty = [&](Shape shape, DType of) { return stream.empty(shape, of, region, Category::activations); };
-  KeyRows out{.keys = empty({rows, head_dim}, type),
-              .values = empty({rows, head_dim}, type),
+  KeyRows out{.keys = empty({rows, heads.head_dim}, type),
+              .values = empty({rows, heads.value_dim()}, type),
               .sequences = sequences,
-              .kv_heads = kv_heads,
+              .kv_heads = heads.kv_heads,
               .capacity = capacity};
   if (is_fp8(type)) out.key_descales = empty({rows}, DType::f32), out.value_descales = empty({rows}, DType::f32);
   return out;
 }
 
-std::int64_t key_row_bytes(DType type, std::int64_t kv_heads, std::int64_t head_dim) {
-  const std::int64_t row = head_dim * std::int64_t(size_of(type)) + (is_fp8(type) ? std::int64_t(sizeof(float)) : 0);
-  return 2 * kv_heads * row;
+std::int64_t key_row_bytes(DType type, const QkvShape& heads) {
+  const std::int64_t descales = is_fp8(type) ? 2 * std::int64_t(sizeof(float)) : 0;
+  return heads.kv_heads * ((heads.head_dim + heads.value_dim()) * std::int64_t(size_of(type)) + descales);
 }
 
 void store_keys(Stream& stream, const StoreKeys& a) {
   check_all("store_keys", stream, a, a.to);
-  const std::int64_t columns = 2 * a.heads.kv_heads * a.heads.head_dim;
-  stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.shape[0]) * double(columns) * double(size_of(a.qkv.dtype))});
+  stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.shape[0]) * double(a.heads.key_columns()) * double(size_of(a.qkv.dtype))});
   OCTET_LAUNCH(stream, store_keys, a);
 }
 
 void cached_attention(Stream& stream, const CachedAttention& a) {
   check_all("cached_attention", stream, a, a.from);
+  check(a.window >= 0, "cached_attention: a window must be 0 or more tokens, got {}", a.window);
   const std::int64_t tokens = a.qkv.shape[0];
-  check(a.o.shape == Shape{tokens, a.heads.heads * a.heads.head_dim} && a.o.dtype == a.qkv.dtype,
-        "cached_attention: o must be {} [{}, {}], got {} {}", a.qkv.dtype, tokens, a.heads.heads * a.heads.head_dim, a.o.dtype, a.o.shape);
+  check(a.o.shape == Shape{tokens, a.heads.out_columns()} && a.o.dtype == a.qkv.dtype, "cached_attention: o must be {} [{}, {}], got {} {}",
+        a.qkv.dtype, tokens, a.heads.out_columns(), a.o.dtype, a.o.shape);
   // Two products; how many keys a token reads is known on the device alone.
-  stream.count({.ops = 1, .flops = 4.0 * double(tokens) * double(a.heads.heads) * double(a.heads.head_dim) * double(a.from.capacity)});
+  const double columns = double(a.heads.head_dim + a.heads.value_dim());
+  stream.count({.ops = 1, .flops = 2.0 * double(tokens) * double(a.heads.heads) * columns * double(a.from.capacity)});
   const Scope scope(stream);
   Tensor workspace;
   if (stream.target().device == Device::cpu)

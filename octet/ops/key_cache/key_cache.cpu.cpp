@@ -32,15 +32,20 @@ template <class T, class Rows>
 struct Group {
   const ops::CachedAttention& a;
   CachedAttentionFloats floats;
-  std::int64_t token, head, keys;
+  std::int64_t token, head, first_key, keys;
   const Rows *k, *v;
   const float *k_descales, *v_descales;
   float *query, *scores;
 
   Group(const ops::CachedAttention& a, std::int64_t token, std::int64_t head, float* scratch)
-      : a(a), floats(a), token(token), head(head), keys(a.at.place.as<std::int32_t>()[token] + 1) {
-    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head), d = a.heads.head_dim;
-    k = a.from.keys.as<Rows>() + first * d, v = a.from.values.as<Rows>() + first * d;
+      : a(a),
+        floats(a),
+        token(token),
+        head(head),
+        first_key(ops::first_place(a.at.place.as<std::int32_t>()[token], a.window)),
+        keys(a.at.place.as<std::int32_t>()[token] + 1 - first_key) {
+    const std::int64_t first = first_row(a.from, a.at.sequence.as<std::int32_t>()[token], head) + first_key;
+    k = a.from.keys.as<Rows>() + first * a.heads.head_dim, v = a.from.values.as<Rows>() + first * a.heads.value_dim();
     k_descales = a.from.key_descales ? a.from.key_descales.f32() + first : nullptr;
     v_descales = a.from.value_descales ? a.from.value_descales.f32() + first : nullptr;
     query = scratch, scores = query + a.heads.group() * floats.query;
@@ -48,7 +53,7 @@ struct Group {
 
   void load_queries() const {
     const std::int64_t d = a.heads.head_dim, group = a.heads.group();
-    const float factor = 1.0f / __builtin_sqrtf(float(d));
+    const float factor = a.heads.scale();
     const T* const x = a.qkv.as<T>() + token * a.qkv.shape[1] + a.heads.query_column(head * group);
     for (std::int64_t h = 0; h < group; ++h)
       Lane{}.each(d, [&](auto at) { Lane{}.store(query + h * floats.query, at, Lane{}.load(x + h * d, at) * factor); });
@@ -65,7 +70,7 @@ struct Group {
   }
 
   void attend() const {
-    const std::int64_t d = a.heads.head_dim, group = a.heads.group();
+    const std::int64_t d = a.heads.value_dim(), group = a.heads.group();
     load_queries(), score();
     T* const o = a.o.as<T>() + token * a.o.shape[1] + head * group * d;
     for (std::int64_t h = 0; h < group; ++h) {
@@ -79,7 +84,7 @@ struct Group {
 
 template <class T, class Rows>
 void attend_all(const ops::CachedAttention& a, const Tensor& workspace) {
-  const std::int64_t heads = a.heads.kv_heads, width = a.heads.group() * a.heads.head_dim;
+  const std::int64_t heads = a.heads.kv_heads, width = a.heads.group() * a.heads.value_dim();
   const CachedAttentionFloats floats(a);
   for_each_uneven(a.qkv.shape[0] * heads, [&](std::int64_t job) {
     const std::int64_t token = job / heads, head = job % heads;
@@ -95,9 +100,8 @@ void attend_all(const ops::CachedAttention& a, const Tensor& workspace) {
 
 void store_keys(const ops::StoreKeys& a) {
   const ops::QkvShape& heads = a.heads;
-  const std::int64_t d = heads.head_dim;
   dispatch<float, Bf16, Fp16>(a.qkv.dtype, "store_keys", [&]<class T>() {
-    for_each(a.qkv.shape[0], 2 * heads.kv_heads * d * 8, [&](std::int64_t t) {
+    for_each(a.qkv.shape[0], heads.key_columns() * 8, [&](std::int64_t t) {
       const std::int32_t sequence = a.at.sequence.as<std::int32_t>()[t], place = a.at.place.as<std::int32_t>()[t];
       if (sequence < 0) return;
       T* const x = a.qkv.as<T>() + t * a.qkv.shape[1];

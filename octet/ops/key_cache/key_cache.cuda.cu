@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
 #include "octet/ops/key_cache/key_cache.math.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -14,14 +16,15 @@ struct Places {
 Places places_of(const ops::TokenPlaces& at) { return {at.sequence.as<std::int32_t>(), at.place.as<std::int32_t>()}; }
 
 struct Sizes {
-  int heads, kv_heads, d, columns;
+  int heads, kv_heads, d, dv, columns;
   std::int64_t capacity;
+  std::int64_t window = 0;
   __device__ __forceinline__ std::int64_t first_row(int sequence, int head) const {
     return (std::int64_t(sequence) * kv_heads + head) * capacity;
   }
 };
 Sizes sizes_of(const ops::QkvShape& h, const ops::KeyRows& r) {
-  return {int(h.heads), int(h.kv_heads), int(h.head_dim), int(h.columns()), r.capacity};
+  return {int(h.heads), int(h.kv_heads), int(h.head_dim), int(h.value_dim()), int(h.columns()), r.capacity};
 }
 
 // A warp for a key or value head of a token. grid: Hkv, T, keys and values.
@@ -31,21 +34,22 @@ __global__ void store_keys_kernel(Sizes s, Places at, bool read_back, T* qkv, Ro
   const int head = blockIdx.x, token = blockIdx.y, lane = threadIdx.x, sequence = at.sequence[token];
   if (sequence < 0) return;
   const bool of_values = blockIdx.z == 1;
-  T* const x = qkv + std::int64_t(token) * s.columns + (s.heads + (of_values ? s.kv_heads : 0) + head) * s.d;
+  const int d = of_values ? s.dv : s.d, first = of_values ? (s.heads + s.kv_heads) * s.d : s.heads * s.d;
+  T* const x = qkv + std::int64_t(token) * s.columns + first + head * d;
   const std::int64_t row = s.first_row(sequence, head) + at.place[token];
-  Row* const to = (of_values ? values : keys) + row * s.d;
+  Row* const to = (of_values ? values : keys) + row * d;
   if constexpr (std::is_same_v<Row, E4M3>) {
     float most = 0;
-    for (int c = lane; c < s.d; c += 32) most = octet::larger(octet::magnitude(cuda::load<1>(x, c).v[0]), most);
+    for (int c = lane; c < d; c += 32) most = octet::larger(octet::magnitude(cuda::load<1>(x, c).v[0]), most);
     const BlockScale<float> scale = ops::key_scale(warp_max(most));
     if (lane == 0) (of_values ? value_descales : key_descales)[row] = scale.descale;
     std::uint8_t* const codes = reinterpret_cast<std::uint8_t*>(to);
-    for (int c = lane; c < s.d; c += 32) {
+    for (int c = lane; c < d; c += 32) {
       codes[c] = encode<E4M3>(cuda::load<1>(x, c).v[0] * scale.scale);
       if (read_back) cuda::store(x, c, Pack<1>::all(decode<E4M3>(codes[c]) * scale.descale));
     }
   } else {
-    for (int c = lane; c < s.d; c += 32) to[c] = x[c];
+    for (int c = lane; c < d; c += 32) to[c] = x[c];
   }
 }
 
@@ -93,21 +97,21 @@ __device__ void attend(const Sizes& s, const float (&q)[columns_a_lane], const R
       p.sum += e;
 #pragma unroll
       for (int i = 0; i < columns_a_lane; ++i)
-        if (lane + 32 * i < s.d) p.out[i] = fmaf(weight, cuda::load<1>(v, at * s.d + lane + 32 * i).v[0], p.out[i]);
+        if (lane + 32 * i < s.dv) p.out[i] = fmaf(weight, cuda::load<1>(v, at * s.dv + lane + 32 * i).v[0], p.out[i]);
     }
   }
 }
 
-// A block for a query head of a token. grid: H, T. Shared memory: of each warp, its maximum, its sum and d values.
+// A block for a query head of a token. grid: H, T. Shared memory: of each warp, its maximum, its sum and dv values.
 template <class T, class Row>
 __global__ void __launch_bounds__(32 * warps)
     cached_attention_kernel(Sizes s, Places at, float factor, const T* qkv, const Row* keys, const Row* values, const float* key_descales,
                             const float* value_descales, T* o) {
   extern __shared__ float shared[];
   const int head = blockIdx.x, token = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32, sequence = at.sequence[token];
-  T* const out = o + (std::int64_t(token) * s.heads + head) * s.d;
+  T* const out = o + (std::int64_t(token) * s.heads + head) * s.dv;
   if (sequence < 0) {
-    for (int c = threadIdx.x; c < s.d; c += 32 * warps) cuda::store(out, c, Pack<1>::all(0.0f));
+    for (int c = threadIdx.x; c < s.dv; c += 32 * warps) cuda::store(out, c, Pack<1>::all(0.0f));
     return;
   }
   float q[columns_a_lane];
@@ -116,23 +120,24 @@ __global__ void __launch_bounds__(32 * warps)
     const int c = lane + 32 * i;
     q[i] = c < s.d ? cuda::load<1>(qkv, std::int64_t(token) * s.columns + head * s.d + c).v[0] * factor : 0.0f;
   }
-  const std::int64_t first = s.first_row(sequence, head / (s.heads / s.kv_heads));
+  const std::int64_t first_key = ops::first_place(at.place[token], s.window),
+                     first = s.first_row(sequence, head / (s.heads / s.kv_heads)) + first_key;
   Partial p;
-  attend(s, q, keys + first * s.d, values + first * s.d, key_descales != nullptr ? key_descales + first : nullptr,
-         value_descales != nullptr ? value_descales + first : nullptr, at.place[token] + 1, warp, lane, p);
-  float *const of_warp = shared + warp * (s.d + 2), most_of_all = 0;
+  attend(s, q, keys + first * s.d, values + first * s.dv, key_descales != nullptr ? key_descales + first : nullptr,
+         value_descales != nullptr ? value_descales + first : nullptr, at.place[token] + 1 - first_key, warp, lane, p);
+  float *const of_warp = shared + warp * (s.dv + 2), most_of_all = 0;
   if (lane == 0) of_warp[0] = p.most, of_warp[1] = p.sum;
 #pragma unroll
   for (int i = 0; i < columns_a_lane; ++i)
-    if (lane + 32 * i < s.d) of_warp[2 + lane + 32 * i] = p.out[i];
+    if (lane + 32 * i < s.dv) of_warp[2 + lane + 32 * i] = p.out[i];
   __syncthreads();
   most_of_all = shared[0];
-  for (int w = 1; w < warps; ++w) most_of_all = fmaxf(most_of_all, shared[w * (s.d + 2)]);
+  for (int w = 1; w < warps; ++w) most_of_all = fmaxf(most_of_all, shared[w * (s.dv + 2)]);
   float sum = 0;
-  for (int w = 0; w < warps; ++w) sum += shared[w * (s.d + 2) + 1] * math::exp(shared[w * (s.d + 2)] - most_of_all);
-  for (int c = threadIdx.x; c < s.d; c += 32 * warps) {
+  for (int w = 0; w < warps; ++w) sum += shared[w * (s.dv + 2) + 1] * math::exp(shared[w * (s.dv + 2)] - most_of_all);
+  for (int c = threadIdx.x; c < s.dv; c += 32 * warps) {
     float x = 0;
-    for (int w = 0; w < warps; ++w) x += shared[w * (s.d + 2) + 2 + c] * math::exp(shared[w * (s.d + 2)] - most_of_all);
+    for (int w = 0; w < warps; ++w) x += shared[w * (s.dv + 2) + 2 + c] * math::exp(shared[w * (s.dv + 2)] - most_of_all);
     cuda::store(out, c, Pack<1>::all(x / sum));
   }
 }
@@ -148,9 +153,9 @@ void with_types(const Tensor& qkv, const ops::KeyRows& rows, const F& f) {
 
 void require_limits(const Tensor& qkv, const ops::QkvShape& heads) {
   constexpr std::int64_t most_tokens = 65535;  // blocks along a grid's second dimension
-  if (heads.head_dim > most_columns || qkv.shape[0] > most_tokens)
+  if (std::max(heads.head_dim, heads.value_dim()) > most_columns || qkv.shape[0] > most_tokens)
     throw DeviceError(format("attention over stored keys on a GPU takes heads of up to {} and {} tokens at once, got {} and {}",
-                             most_columns, most_tokens, heads.head_dim, qkv.shape[0]));
+                             most_columns, most_tokens, std::max(heads.head_dim, heads.value_dim()), qkv.shape[0]));
 }
 
 }  // namespace
@@ -170,12 +175,13 @@ void store_keys(Queue queue, const ops::StoreKeys& a) {
 void cached_attention(Queue queue, const ops::CachedAttention& a, const Tensor&) {
   if (a.qkv.shape[0] == 0) return;
   require_limits(a.qkv, a.heads);
-  const float factor = 1.0f / sqrtf(float(a.heads.head_dim));
+  Sizes sizes = sizes_of(a.heads, a.from);
+  sizes.window = a.window;
   with_types(a.qkv, a.from, [&]<class T, class Row>() {
     const dim3 grid(unsigned(a.heads.heads), unsigned(a.qkv.shape[0]));
-    const std::size_t bytes = sizeof(float) * warps * std::size_t(a.heads.head_dim + 2);
+    const std::size_t bytes = sizeof(float) * warps * std::size_t(a.heads.value_dim() + 2);
     cached_attention_kernel<T, Row>
-        <<<grid, 32 * warps, bytes, queue>>>(sizes_of(a.heads, a.from), places_of(a.at), factor, a.qkv.as<T>(), a.from.keys.as<Row>(),
+        <<<grid, 32 * warps, bytes, queue>>>(sizes, places_of(a.at), a.heads.scale(), a.qkv.as<T>(), a.from.keys.as<Row>(),
                                              a.from.values.as<Row>(), a.from.key_descales.f32(), a.from.value_descales.f32(), a.o.as<T>());
   });
   launched("cached_attention_kernel");

@@ -9,6 +9,11 @@ OCTET_HD BlockScale<float> key_scale(float amax) {
   return block_scale(amax, {.rule = ScaleRule::power_of_two, .format_max = E4M3::max, .overflow = 0x1.fffffep127f});
 }
 
+/// The first place that a token at `place` reads.
+OCTET_HD constexpr std::int64_t first_place(std::int64_t place, std::int64_t window) {
+  return window > 0 && place >= window ? place - window + 1 : 0;
+}
+
 /// y[c] = factor * sum_j w[j] rows[j, c] for n rows of `columns` values.
 template <class Lanes, class W, class X, class Y>
 OCTET_HD void weighted_rows(Lanes lanes, std::int64_t n, std::int64_t columns, const W* w, const X* rows, W factor, Y* y) {

@@ -16,12 +16,16 @@ struct Case {
   QkvShape heads;
   std::vector<std::vector<std::int32_t>> lengths;  // of each call: tokens that each sequence gets, -1 apart: a row without a sequence
   std::int64_t capacity;
+  std::int64_t window = 0;
 };
 // One token, groups, odd and long heads; sequences of different lengths that grow by different numbers of tokens.
-const std::vector<Case> cases = {{{1, 1, 16, 1}, {{1}, {1}, {1}}, 3},
-                                 {{6, 2, 24, 1}, {{5, 0, 33}, {1, 1, 1}, {1, 7, 1}}, 40},
-                                 {{4, 4, 5, 1}, {{17}, {3}}, 20},
-                                 {{2, 1, 160, 1}, {{2, 9}, {1, 1}}, 11}};
+const std::vector<Case> cases = {
+    {{1, 1, 16, 1}, {{1}, {1}, {1}}, 3},
+    {{6, 2, 24, 1}, {{5, 0, 33}, {1, 1, 1}, {1, 7, 1}}, 40},
+    {{4, 4, 5, 1}, {{17}, {3}}, 20},
+    {{2, 1, 160, 1}, {{2, 9}, {1, 1}}, 11},
+    {{.heads = 3, .kv_heads = 3, .head_dim = 24, .sequence = 1, .value_width = 16, .score_factor = 1.3f}, {{5, 2}, {1, 1}}, 9},
+    {{4, 2, 24, 1, {}, 0, 0.5f}, {{9, 3}, {1, 1}}, 11, 4}};
 
 struct Kernels {
   void (*store)(const StoreKeys&);
@@ -57,10 +61,11 @@ struct Reference {
   std::vector<std::vector<std::vector<double>>> rows;  // of each sequence, of each place: key and value heads
 
   void add(std::int32_t sequence, const std::vector<double>& qkv) {
-    const std::int64_t d = c.heads.head_dim, first = c.heads.key_column(0);
     std::vector<double> row;
     for (std::int64_t h = 0; h < 2 * c.heads.kv_heads; ++h) {
-      const double* const x = qkv.data() + first + h * d;
+      const bool key = h < c.heads.kv_heads;
+      const std::int64_t d = key ? c.heads.head_dim : c.heads.value_dim();
+      const double* const x = qkv.data() + (key ? c.heads.key_column(h) : c.heads.value_column(h - c.heads.kv_heads));
       const std::vector<double> head = coded ? rounded_row(x, d) : std::vector<double>(x, x + d);
       row.insert(row.end(), head.begin(), head.end());
     }
@@ -71,24 +76,25 @@ struct Reference {
   // are factors of exponentials.
   void expect(std::int32_t sequence, std::size_t place, const std::vector<double>& qkv, std::int64_t head, const Tensor& o,
               std::int64_t at) const {
-    const std::int64_t d = c.heads.head_dim, kv = head / c.heads.group();
+    const std::int64_t d = c.heads.head_dim, dv = c.heads.value_dim(), kv = head / c.heads.group();
     const auto key = [&](std::size_t j, std::int64_t i) { return rows[std::size_t(sequence)][j][std::size_t(kv * d + i)]; };
     const auto value = [&](std::size_t j, std::int64_t i) {
-      return rows[std::size_t(sequence)][j][std::size_t((c.heads.kv_heads + kv) * d + i)];
+      return rows[std::size_t(sequence)][j][std::size_t(c.heads.kv_heads * d + kv * dv + i)];
     };
     std::vector<double> s(place + 1);
+    const std::size_t first = c.window > 0 && place + 1 > std::size_t(c.window) ? place + 1 - std::size_t(c.window) : 0;
     double most = -INFINITY, error = 0, sum = 0;
-    for (std::size_t j = 0; j <= place; ++j) {
+    for (std::size_t j = first; j <= place; ++j) {
       double magnitude = 0;
       for (std::int64_t i = 0; i < d; ++i) {
-        const double p = qkv[std::size_t(head * d + i)] * key(j, i) / std::sqrt(double(d));
+        const double p = qkv[std::size_t(head * d + i)] * key(j, i) * double(c.heads.score_factor) / std::sqrt(double(d));
         s[j] += p, magnitude += std::fabs(p);
       }
       error = std::max(error, dot_bound(double(d) + 4, unit_f32, magnitude)), most = std::max(most, s[j]);
     }
-    for (double& x : s) sum += x = std::exp(x - most);
+    for (std::size_t j = 0; j <= place; ++j) sum += s[j] = j < first ? 0 : std::exp(s[j] - most);
     const auto [unit, smallest] = testing::rounding_to(o.dtype);
-    for (std::int64_t i = 0; i < d; ++i) {
+    for (std::int64_t i = 0; i < dv; ++i) {
       double wanted = 0, magnitude = 0;
       for (std::size_t j = 0; j <= place; ++j) wanted += s[j] / sum * value(j, i), magnitude += std::fabs(s[j] / sum * value(j, i));
       const double relative = 2 * std::expm1(2 * error + 4 * unit_f32) + dot_bound(2 * double(place) + 8, unit_f32, 1);
@@ -101,7 +107,7 @@ struct Reference {
 void run(const Case& c, DType type, bool coded, const Kernels& kernel) {
   Stream s(Device::cpu);
   const std::int64_t sequences = std::int64_t(c.lengths[0].size());
-  const KeyRows rows = key_rows(s, coded ? DType::e4m3 : type, sequences, c.heads.kv_heads, c.capacity, c.heads.head_dim, Lifetime::run);
+  const KeyRows rows = key_rows(s, coded ? DType::e4m3 : type, sequences, c.heads, c.capacity, Lifetime::run);
   Reference reference{c, coded, std::vector<std::vector<std::vector<double>>>(std::size_t(sequences))};
   std::uint64_t seed = 1;
   for (const std::vector<std::int32_t>& lengths : c.lengths) {
@@ -112,18 +118,18 @@ void run(const Case& c, DType type, bool coded, const Kernels& kernel) {
     of.push_back(-1), place.push_back(0);
     const std::int64_t T = std::int64_t(of.size());
     const Tensor qkv = testing::gaussian_tensor(s, {T, c.heads.columns()}, seed++, type),
-                 o = testing::gaussian_tensor(s, {T, c.heads.heads * c.heads.head_dim}, seed++, type),
+                 o = testing::gaussian_tensor(s, {T, c.heads.out_columns()}, seed++, type),
                  sequence = s.empty({T}, DType::i32, Lifetime::run), at = s.empty({T}, DType::i32, Lifetime::run);
     std::copy(of.begin(), of.end(), sequence.as<std::int32_t>()), std::copy(place.begin(), place.end(), at.as<std::int32_t>());
     for (std::size_t t = 0; t + 1 < of.size(); ++t)
       reference.add(of[t], testing::values(qkv, std::int64_t(t) * qkv.shape[1], qkv.shape[1]));
     kernel.store({.qkv = qkv, .heads = c.heads, .to = rows, .at = {sequence, at}});
-    const CachedAttention a{.qkv = qkv, .o = o, .heads = c.heads, .from = rows, .at = {sequence, at}};
+    const CachedAttention a{.qkv = qkv, .o = o, .heads = c.heads, .from = rows, .at = {sequence, at}, .window = c.window};
     kernel.attend(a, s.empty({cpu::threads(), cpu::CachedAttentionFloats(a).all}, DType::f32));
     for (std::size_t t = 0; t + 1 < of.size(); ++t)
       for (std::int64_t h = 0; h < c.heads.heads; ++h)
         reference.expect(of[t], std::size_t(place[t]), testing::values(qkv, std::int64_t(t) * qkv.shape[1], qkv.shape[1]), h, o,
-                         (std::int64_t(t) * c.heads.heads + h) * c.heads.head_dim);
+                         (std::int64_t(t) * c.heads.heads + h) * c.heads.value_dim());
     for (const double x : testing::values(o.rows(T - 1, 1))) ASSERT_EQ(x, 0) << "of no sequence";
   }
 }
@@ -143,7 +149,7 @@ TEST(KeyCache, CodesAreReadBackAsStoredAndWithinHalfAStepOfTheValues) {
       const Tensor qkv = testing::gaussian_tensor(s, {3, heads.columns()}, 5, type, size), zeros = s.zeros({3}, DType::i32),
                    places = s.zeros({3}, DType::i32);
       for (std::int32_t t = 0; t < 3; ++t) places.as<std::int32_t>()[t] = t;
-      const KeyRows rows = key_rows(s, DType::e4m3, 1, 1, 3, heads.head_dim, Lifetime::run);
+      const KeyRows rows = key_rows(s, DType::e4m3, 1, heads, 3, Lifetime::run);
       const std::vector<double> before = testing::values(qkv);
       store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {zeros, places}, .read_back = true});
       for (std::int64_t t = 0; t < 3; ++t)
@@ -168,8 +174,8 @@ TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
     const Tensor qkv = testing::gaussian_tensor(s, {2, heads.columns()}, 1, DType::bf16), o = s.empty({2, 64}, DType::bf16),
                  of = s.zeros({2}, DType::i32), at = s.zeros({2}, DType::i32);
     if (s.device() == Device::cpu) at.as<std::int32_t>()[1] = 4;
-    const KeyRows rows = key_rows(s, DType::e4m3, 1, 2, 5, 16, Lifetime::run);
-    EXPECT_EQ(key_row_bytes(DType::e4m3, 2, 16) * 5,
+    const KeyRows rows = key_rows(s, DType::e4m3, 1, heads, 5, Lifetime::run);
+    EXPECT_EQ(key_row_bytes(DType::e4m3, heads) * 5,
               std::int64_t(rows.keys.bytes() + rows.values.bytes() + rows.key_descales.bytes() + rows.value_descales.bytes()));
     store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {of, at}});
     cached_attention(s, {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = {of, at}});

@@ -22,6 +22,8 @@ void check_parts(Stream& stream, const LatentArguments& a) {
         "latent heads: wanted {} columns of queries, {} of keys and values, and {} of shared keys, of {} tokens and {}; got {}, {} and {}",
         s.heads * s.head_dim, a.shape.expanded(), r, tokens, a.qkv.dtype, a.q.of.shape, a.kv.shape, a.k.of.shape);
   check_rope_table("latent heads", a.table, r, s.whole());
+  check(!a.places || (a.places.shape == Shape{tokens} && a.places.dtype == DType::i32 && !a.document_starts),
+        "latent heads: places must be i32 [{}] without document_starts, got {} {}", tokens, a.places.dtype, a.places.shape);
   check_document_starts("latent heads", stream, a.document_starts, tokens, s.sequence, s.part);
 }
 
@@ -30,16 +32,27 @@ double bytes_of(const LatentArguments& a) {
          double(a.qkv.shape[0] * (a.shape.heads.heads * a.shape.heads.head_dim + a.shape.turned)) * double(size_of(a.qkv.dtype));
 }
 
+void check_places(const Stream& stream, const LatentArguments& a) {
+  if (!a.places || stream.device() != Device::cpu) return;
+  const std::int64_t most = a.table.cos.shape[0];
+  for (std::int64_t t = 0; t < a.places.count(); ++t) {
+    const std::int32_t place = a.places.as<std::int32_t>()[t];
+    check(place >= 0 && place < most, "latent heads: places[{}] is {}, and the table has places below {}", t, place, most);
+  }
+}
+
 }  // namespace
 
 void latent_heads_forward(Stream& stream, const LatentArguments& a) {
   check_parts(stream, a);
+  check_places(stream, a);
   stream.count({.ops = 1, .bytes = bytes_of(a)});
   OCTET_LAUNCH(stream, latent_heads_forward, a);
 }
 
 void latent_heads_backward(Stream& stream, const LatentArguments& a) {
   check_parts(stream, a);
+  check(!a.places, "latent heads: backward has no places");
   stream.count({.ops = 1, .bytes = bytes_of(a)});
   OCTET_LAUNCH(stream, latent_heads_backward, a);
 }

@@ -23,7 +23,7 @@ struct ColumnsOf {
 };
 
 /// The fused matrix of attention from queries [T, H d], expanded latents [T, H (n + dv)] and the columns of keys [T, r] that all heads
-/// share, for a token at position p of its sequence or document:
+/// share, for a token at position p of its sequence or document, or at places[t] where `places` (i32 [T]) is given:
 ///
 ///   q_h = [q_h[0, n), turn_p(q_h[n, d))],   k_h = [kv_h[0, n), turn_p(k)],   v_h = kv_h[n, n + dv)
 ///
@@ -36,6 +36,7 @@ struct LatentArguments {
   LatentHeads shape;
   RopeTable table;
   Tensor document_starts = {};
+  Tensor places = {};  // of tokens, of forward alone; empty: those of heads and document_starts
 };
 /// Throws ContractError on other shapes or dtypes; all matrices are f32, bf16 or f16.
 void latent_heads_forward(Stream&, const LatentArguments&);

@@ -97,13 +97,14 @@ template <class Part, class Fused>
 struct LatentRows {
   LatentRow<Part, Fused> first;                // of token 0, with the angles of position 0
   std::int64_t q_row, kv_row, k_row, qkv_row;  // columns of the matrices
-  const std::int32_t* starts;
+  const std::int32_t *starts, *places;
   unsigned sequence;
   SequencePart part;
 
   OCTET_HD LatentRow<Part, Fused> row(unsigned t) const {
     const std::int64_t start = starts != nullptr ? starts[t] : 0;
-    const std::int64_t angles = (part.place(t % sequence, sequence) - start) * (first.turned / 2);
+    const std::int64_t place = places != nullptr ? places[t] : part.place(t % sequence, sequence) - start;
+    const std::int64_t angles = place * (first.turned / 2);
     LatentRow<Part, Fused> out = first;
     out.q += std::int64_t(t) * q_row, out.kv += std::int64_t(t) * kv_row, out.k += std::int64_t(t) * k_row,
         out.qkv += std::int64_t(t) * qkv_row;
@@ -131,6 +132,7 @@ LatentRows<Part, Fused> latent_rows(const LatentArguments& a) {
           .k_row = a.k.of.shape[1],
           .qkv_row = a.qkv.shape[1],
           .starts = a.document_starts.as<std::int32_t>(),
+          .places = a.places.as<std::int32_t>(),
           .sequence = unsigned(s.sequence),
           .part = s.part};
 }

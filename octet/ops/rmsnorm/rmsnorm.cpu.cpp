@@ -13,7 +13,7 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
       const T* const x = a.x.as<T>() + r * cols;
       float& inv = a.inv_rms.f32()[r];
       if (!a.known) inv = ops::rmsnorm_statistic(Lane{}, cols, x, a.eps);
-      ops::rmsnorm_scale_row(Lane{}, cols, x, a.w.f32(), inv, y);
+      ops::rmsnorm_scale_row(Lane{}, cols, x, a.w.f32(), a.offset, inv, y);
     });
   });
 }
@@ -35,7 +35,7 @@ void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers
     __builtin_memset(dw_of_workers.data, 0, dw_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {
       const std::int64_t at = r * cols;
-      ops::rmsnorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), a.inv_rms.f32()[r], a.accumulate,
+      ops::rmsnorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), a.offset, a.inv_rms.f32()[r], a.accumulate,
                                 a.dx.as<T>() + at, dw_of_workers.f32() + this_thread() * cols);
     });
     for (int t = 0; t < threads(); ++t)

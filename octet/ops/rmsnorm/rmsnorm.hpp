@@ -4,7 +4,7 @@
 
 namespace octet::ops {
 
-/// y[t, c] = x[t, c] * inv_rms[t] * w[c],   inv_rms[t] = 1 / sqrt(mean_c x[t, c]^2 + eps).
+/// y[t, c] = x[t, c] * inv_rms[t] * (offset + w[c]),   inv_rms[t] = 1 / sqrt(mean_c x[t, c]^2 + eps).
 /// x: [T, D] f32, bf16 or f16; w: f32 [D]; y: a sink of [T, D] and x's dtype; inv_rms: f32 [T], kept for backward; written unless `known`.
 /// Sums are FP32. Source: Zhang & Sennrich 2019, "Root Mean Square Layer Normalization", eq. 4.
 struct RmsNormForward {
@@ -13,6 +13,7 @@ struct RmsNormForward {
   Tensor inv_rms;
   float eps;
   bool known = false;
+  float offset = 0;
 };
 /// Throws ContractError on shapes or dtypes other than these.
 void rmsnorm_forward(Stream&, const RmsNormForward&);
@@ -26,12 +27,13 @@ struct RmsNormAdd {
 /// Throws ContractError on other shapes or dtypes.
 void rmsnorm_add(Stream&, const RmsNormAdd&);
 
-/// With n = x * inv_rms and g = dy * w:  dx (+)= inv_rms * (g - n * mean_c(g * n)),   dw[c] += sum_t dy[t, c] * n[t, c].
+/// With n = x * inv_rms and g = dy * (offset + w):  dx (+)= inv_rms * (g - n * mean_c(g * n)),   dw[c] += sum_t dy[t, c] * n[t, c].
 /// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`, may be dy; dw: f32 [D], added to.
 struct RmsNormBackward {
   Tensor dy, x, w, inv_rms;
   Tensor dx, dw;
   bool accumulate = false;
+  float offset = 0;
 };
 /// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [workers, D], from scratch.
 void rmsnorm_backward(Stream&, const RmsNormBackward&);

@@ -37,7 +37,7 @@ TEST(RmsNorm, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
         for (std::int64_t r = 0; r < rows; ++r) {
           std::vector<Bounded> out(std::size_t(cols), Bounded{});
           const auto x = bounded(values(c.x, r * cols, cols));
-          const Bounded inv = rmsnorm_row(BoundedLane{}, cols, x.data(), c.w.f32(), eps, out.data());
+          const Bounded inv = rmsnorm_row(BoundedLane{}, cols, x.data(), c.w.f32(), 0, eps, out.data());
           testing::expect_within(c.inv, r, {inv}, "inv_rms");
           testing::expect_within(y.plain, r * cols, out, "y");
         }
@@ -87,20 +87,20 @@ TEST(RmsNorm, RowsHaveMeanSquareOneAndDoNotSeeTheirScale) {
 }
 
 TEST(RmsNorm, BackwardIsTheDerivativeOfForward) {
-  for (const std::int64_t cols : {1, 7, 33}) {
+  for (const auto& [cols, offset] : {std::pair<std::int64_t, float>{1, 0.0f}, {7, 1.0f}, {33, 0.0f}, {33, 1.0f}}) {
     const auto x = testing::gaussian(std::size_t(cols), 1), w = testing::gaussian(std::size_t(cols), 2),
                dy = testing::gaussian(std::size_t(cols), 3);
     std::vector<Dual> xs(x.begin(), x.end()), ws(w.begin(), w.end()), y(x.size()), dys(dy.begin(), dy.end()), dx(x.size()), dw(x.size());
     const NumberLane<Dual> lane;
-    const Dual inv = rmsnorm_row(lane, cols, xs.data(), ws.data(), eps, y.data());
-    rmsnorm_backward_row(lane, cols, dys.data(), xs.data(), ws.data(), inv, false, dx.data(), dw.data());
+    const Dual inv = rmsnorm_row(lane, cols, xs.data(), ws.data(), offset, eps, y.data());
+    rmsnorm_backward_row(lane, cols, dys.data(), xs.data(), ws.data(), offset, inv, false, dx.data(), dw.data());
     // One derivative is a sum of `cols` terms, each of some ten operations in double, all below this size.
     const double tolerance = testing::dot_bound(10.0 * double(cols), 0x1p-53, 64 * double(cols) * std::max(1.0, inv.value * inv.value));
     for (std::size_t i = 0; i < x.size(); ++i)
       for (const bool weight : {false, true}) {
         auto& input = weight ? ws[i] : xs[i];
         input.slope = 1;
-        rmsnorm_row(lane, cols, xs.data(), ws.data(), eps, y.data());
+        rmsnorm_row(lane, cols, xs.data(), ws.data(), offset, eps, y.data());
         input.slope = 0;
         double derivative = 0;
         for (std::size_t k = 0; k < x.size(); ++k) derivative += double(dy[k]) * y[k].slope;
@@ -124,7 +124,7 @@ TEST(RmsNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
           for (std::int64_t r = 0; r < rows; ++r) {
             const auto x = bounded(values(c.x, r * cols, cols)), dy = bounded(values(c.dy, r * cols, cols));
             std::vector<Bounded> out(dx_before.begin() + r * cols, dx_before.begin() + (r + 1) * cols);
-            rmsnorm_backward_row(BoundedLane{}, cols, dy.data(), x.data(), c.w.f32(), c.inv.f32()[r], accumulate, out.data(),
+            rmsnorm_backward_row(BoundedLane{}, cols, dy.data(), x.data(), c.w.f32(), 0, c.inv.f32()[r], accumulate, out.data(),
                                  dw_wanted.data());
             testing::expect_within(dx, r * cols, out, "dx");
           }

@@ -8,11 +8,12 @@ namespace {
 struct RmsNormGradient {
   static constexpr int sums = 1;
   const float *w, *inv_rms;
+  float offset;
 
   template <class Lanes, class X, class Sums>
   __device__ __forceinline__ void row(const Lanes& lanes, std::int64_t cols, std::int64_t r, const X* dy, const X* x, bool accumulate,
                                       X* dx, Sums dw) const {
-    ops::rmsnorm_backward_row(lanes, cols, dy, x, w, inv_rms[r], accumulate, dx, dw + 0);
+    ops::rmsnorm_backward_row(lanes, cols, dy, x, w, offset, inv_rms[r], accumulate, dx, dw + 0);
   }
 };
 
@@ -23,7 +24,7 @@ void rmsnorm_backward(Queue queue, const ops::RmsNormBackward& a, const Tensor& 
   if (cols == 0) return;
   dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const RowGradients<T> rows{a.x.shape[0], cols, a.dy.as<T>(), a.x.as<T>(), a.dx.as<T>(), dw_of_workers.f32(), a.accumulate};
-    const int used = run_row_gradients(queue, rows, RmsNormGradient{a.w.f32(), a.inv_rms.f32()}, int(dw_of_workers.shape[0]));
+    const int used = run_row_gradients(queue, rows, RmsNormGradient{a.w.f32(), a.inv_rms.f32(), a.offset}, int(dw_of_workers.shape[0]));
     add_worker_sums(queue, used, cols, cols, dw_of_workers.f32(), a.dw.f32());
   });
 }

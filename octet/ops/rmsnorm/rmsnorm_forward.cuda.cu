@@ -7,7 +7,7 @@ namespace {
 
 struct RmsNormRow {
   const float* w;
-  float eps;
+  float offset, eps;
   float* inv_rms;
 
   template <class Lanes, class X>
@@ -19,7 +19,7 @@ struct RmsNormRow {
   __device__ __forceinline__ float known(std::int64_t r) const { return inv_rms[r]; }
   template <class Lanes, class X, class Y>
   __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, float inv, const X* x, Y* y) const {
-    ops::rmsnorm_scale_row(lanes, cols, x, w, inv, y);
+    ops::rmsnorm_scale_row(lanes, cols, x, w, offset, inv, y);
   }
 };
 
@@ -29,10 +29,11 @@ struct RmsNormTile {
   const T* x;
   const float *w, *inv_rms;
   int cols;
+  float offset;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
-    ops::rmsnorm_scale_row(PackLanes<N>{col}, cols, row_of(x, row, cols), w, inv_rms[row], Kept<N>{&out[0]});
+    ops::rmsnorm_scale_row(PackLanes<N>{col}, cols, row_of(x, row, cols), w, offset, inv_rms[row], Kept<N>{&out[0]});
   }
 };
 
@@ -40,12 +41,14 @@ struct RmsNormTile {
 
 void rmsnorm_forward(Queue queue, const ops::RmsNormForward& a) {
   dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
-    const RmsNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.inv_rms.f32(), int(a.x.shape[1])};
-    const RmsNormRow row{a.w.f32(), a.eps, a.inv_rms.f32()};
+    const RmsNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.inv_rms.f32(), int(a.x.shape[1]), a.offset};
+    const RmsNormRow row{a.w.f32(), a.offset, a.eps, a.inv_rms.f32()};
     fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = packs_of_eight(a.x) && packs_of_eight(a.w), .known = a.known});
   });
 }
 
-void rmsnorm_add(Queue queue, const ops::RmsNormAdd& a) { add_rows(queue, a.a, a.b, a.sum, RmsNormRow{nullptr, a.eps, a.inv_rms.f32()}); }
+void rmsnorm_add(Queue queue, const ops::RmsNormAdd& a) {
+  add_rows(queue, a.a, a.b, a.sum, RmsNormRow{nullptr, 0, a.eps, a.inv_rms.f32()});
+}
 
 }  // namespace octet::cuda

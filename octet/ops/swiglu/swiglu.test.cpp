@@ -13,18 +13,21 @@ using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::
 
 constexpr float infinity = __builtin_inff();
 
+constexpr std::pair<DType, Gate> dtypes_and_gates[] = {
+    {DType::f32, Gate::silu}, {DType::bf16, Gate::silu}, {DType::f16, Gate::silu}, {DType::f32, Gate::gelu}, {DType::bf16, Gate::gelu}};
+
 TEST(SwiGlu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes)
+    for (const auto& [dtype, gate] : dtypes_and_gates)
       for (auto* const kernel : testing::kernels(cpu::v3::swiglu_forward, cpu::v4::swiglu_forward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6);
         Sink y = plain_sink(s, {rows, cols}, dtype);
-        kernel(x, y);
+        kernel(x, y, gate);
         for (std::int64_t r = 0; r < rows; ++r) {
           const auto in = bounded(values(x, r * 2 * cols, 2 * cols));
           std::vector<Bounded> out(std::size_t(cols), Bounded{});
-          swiglu_row(BoundedLane{}, cols, in.data(), out.data());
+          swiglu_row(BoundedLane{}, cols, gate, in.data(), out.data());
           testing::expect_within(y.plain, r * cols, out, "y");
         }
       }
@@ -32,16 +35,16 @@ TEST(SwiGlu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
 
 TEST(SwiGlu, BackwardIsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes)
+    for (const auto& [dtype, gate] : dtypes_and_gates)
       for (auto* const kernel : testing::kernels(cpu::v3::swiglu_backward, cpu::v4::swiglu_backward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
         Sink dx = plain_sink(s, x.shape, dtype);
-        kernel(dy, x, dx);
+        kernel(dy, x, dx, gate);
         for (std::int64_t r = 0; r < rows; ++r) {
           const auto in = bounded(values(x, r * 2 * cols, 2 * cols)), d = bounded(values(dy, r * cols, cols));
           std::vector<Bounded> out(std::size_t(2 * cols), Bounded{});
-          swiglu_backward_row(BoundedLane{}, cols, d.data(), in.data(), out.data());
+          swiglu_backward_row(BoundedLane{}, cols, gate, d.data(), in.data(), out.data());
           testing::expect_within(dx.plain, r * 2 * cols, out, "dx");
         }
       }
@@ -50,25 +53,29 @@ TEST(SwiGlu, BackwardIsWithinItsErrorBoundOnEveryInstructionSet) {
 TEST(SwiGlu, BackwardIsTheDerivativeOfForward) {
   const NumberLane<Dual> lane;
   for (const double gate : {-200.0, -20.0, -1.5, -0.0, 0.25, 3.0, 60.0})
-    for (const int which : {0, 1}) {
+    for (const auto& [which, function] : {std::pair{0, Gate::silu}, {1, Gate::silu}, {0, Gate::gelu}, {1, Gate::gelu}}) {
       Dual x[2] = {gate, 1.75}, y = 0, dx[2] = {};
       const Dual dy = 0.5;
-      swiglu_backward_row(lane, 1, &dy, x, dx);
+      swiglu_backward_row(lane, 1, function, &dy, x, dx);
       x[which].slope = 1;
-      swiglu_row(lane, 1, x, &y);
+      swiglu_row(lane, 1, function, x, &y);
       EXPECT_NEAR(dx[which].value, 0.5 * y.slope, testing::dot_bound(16, 0x1p-53, 2 * (1 + std::fabs(gate)))) << gate << " " << which;
     }
 }
 
-float swiglu(float gate, float up) {
+float swiglu(float gate, float up, Gate function = Gate::silu) {
   Stream s(Device::cpu);
   Sink y = plain_sink(s, {1, 1}, DType::f32);
-  swiglu_forward(s, testing::tensor_of(s, {gate, up}, {1, 2}), y);
+  swiglu_forward(s, testing::tensor_of(s, {gate, up}, {1, 2}), y, nullptr, function);
   return *y.plain.f32();
 }
 
 TEST(SwiGlu, KnownValues) {
   EXPECT_EQ(swiglu(0, 5), 0);
+  for (const double g : {-3.0, -0.5, 0.25, 2.0}) {
+    const double u = std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g);
+    EXPECT_NEAR(swiglu(float(g), 2, Gate::gelu), g * (1 + std::tanh(u)), 32 * testing::unit_f32 * std::fabs(g)) << g;
+  }
   EXPECT_NEAR(swiglu(std::log(3.0f), 2), 1.5 * std::log(3.0), 8 * testing::unit_f32 * 1.7);  // the logistic function of ln 3 is 3/4
   for (const float g : {0.1f, 1.0f, 7.0f, 30.0f}) EXPECT_NEAR(swiglu(g, 1) - swiglu(-g, 1), g, 16 * testing::unit_f32 * g);
   EXPECT_EQ(swiglu(1000, 3), 3000);
@@ -92,12 +99,18 @@ TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
     }
 }
 
+template <auto forward, auto backward>
+testing::ActivationKernels with_silu() {
+  return {[](const Saved& x, const Sink& y) { forward(x, y, Gate::silu); },
+          [](const Tensor& dy, const Saved& x, const Sink& dx) { backward(dy, x, dx, Gate::silu); }};
+}
+
 TEST(SwiGlu, CodesAreReadAsTheValuesThatTheyStandFor) {
   using Kernels = testing::ActivationKernels;
   for (const Shape& shape : testing::coded_shapes)
     for (const DType dtype : testing::coded_dtypes)
-      for (const Kernels isa : testing::kernels(Kernels{cpu::v3::swiglu_forward, cpu::v3::swiglu_backward},
-                                                Kernels{cpu::v4::swiglu_forward, cpu::v4::swiglu_backward}))
+      for (const Kernels isa : testing::kernels(with_silu<cpu::v3::swiglu_forward, cpu::v3::swiglu_backward>(),
+                                                with_silu<cpu::v4::swiglu_forward, cpu::v4::swiglu_backward>()))
         testing::expect_codes_are_read_as_values(isa, shape, 2, dtype);
 }
 

@@ -12,10 +12,11 @@ struct SwiGluHalves {
   const T* dy;
   Rows x;
   int cols;
+  ops::Gate gate;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[2]) const {
-    ops::swiglu_backward_row(typename Rows::template Lanes<N>{col}, cols, row_of(dy, row, cols), x(row), Kept<N>{&out[0], &out[1]});
+    ops::swiglu_backward_row(typename Rows::template Lanes<N>{col}, cols, gate, row_of(dy, row, cols), x(row), Kept<N>{&out[0], &out[1]});
   }
 };
 
@@ -27,28 +28,29 @@ struct SwiGluHalf {
   const T* dy;
   Rows x;
   int cols;
+  ops::Gate gate;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
-    const bool gate = col < cols;
+    const bool left = col < cols;
     Pack<N> halves[SwiGluHalves<T, Rows>::outputs];
-    SwiGluHalves<T, Rows>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
+    SwiGluHalves<T, Rows>{dy, x, cols, gate}.template make<N>(row, left ? col : col - cols, halves);
 #pragma unroll
-    for (int i = 0; i < N; ++i) out[0].v[i] = gate ? halves[0].v[i] : halves[1].v[i];
+    for (int i = 0; i < N; ++i) out[0].v[i] = left ? halves[0].v[i] : halves[1].v[i];
   }
 };
 
 }  // namespace
 
-void swiglu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx) {
+void swiglu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx, ops::Gate gate) {
   dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned_rows) {
       const bool aligned = packs_of_eight(dy) && aligned_rows;
       if constexpr (sizeof(T) == 2) {  // of f32, two tiles are more than a thread has registers for
         if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
-          return fill_sink<T>(queue, dx, SwiGluHalves<T, Rows>{dy.as<T>(), rows, int(dy.shape[1])}, true);
+          return fill_sink<T>(queue, dx, SwiGluHalves<T, Rows>{dy.as<T>(), rows, int(dy.shape[1]), gate}, true);
       }
-      fill_sink<T>(queue, dx, SwiGluHalf<T, Rows>{dy.as<T>(), rows, int(dy.shape[1])}, aligned);
+      fill_sink<T>(queue, dx, SwiGluHalf<T, Rows>{dy.as<T>(), rows, int(dy.shape[1]), gate}, aligned);
     });
   });
 }

@@ -11,19 +11,20 @@ struct SwiGlu {
   static constexpr bool only_packs = Rows::only_packs;
   Rows x;
   int cols;
+  ops::Gate gate;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
-    ops::swiglu_row(typename Rows::template Lanes<N>{col}, cols, x(row), Kept<N>{&out[0]});
+    ops::swiglu_row(typename Rows::template Lanes<N>{col}, cols, gate, x(row), Kept<N>{&out[0]});
   }
 };
 
 }  // namespace
 
-void swiglu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
+void swiglu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y, ops::Gate gate) {
   dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
-      fill_sink<T>(queue, y, SwiGlu<T, Rows>{rows, int(y.shape[1])}, aligned);
+      fill_sink<T>(queue, y, SwiGlu<T, Rows>{rows, int(y.shape[1]), gate}, aligned);
     });
   });
 }

@@ -6,9 +6,10 @@
 namespace octet::ops {
 
 void weighted_sum(Stream& stream, const WeightedSum& a) {
-  const auto plain = [](const Tensor& t) { return t.dtype == DType::f32 || t.dtype == DType::bf16; };
+  const auto plain = [](const Tensor& t) { return t.dtype == DType::f32 || t.dtype == DType::bf16 || t.dtype == DType::f16; };
   check(plain(a.x) && plain(a.out) && a.out.shape == a.x.shape,
-        "weighted_sum: x and out must be f32 or bf16 of one shape, got {} {} and {} {}", a.x.dtype, a.x.shape, a.out.dtype, a.out.shape);
+        "weighted_sum: x and out must be f32, bf16 or f16 of one shape, got {} {} and {} {}", a.x.dtype, a.x.shape, a.out.dtype,
+        a.out.shape);
   check(!a.y || (a.y.dtype == a.x.dtype && a.y.shape == a.x.shape), "weighted_sum: y must be {} {}, got {} {}", a.x.dtype, a.x.shape,
         a.y.dtype, a.y.shape);
   check(!a.squares || (a.squares.shape == Shape{1} && a.squares.dtype == DType::f64), "weighted_sum: squares must be f64 [1], got {} {}",

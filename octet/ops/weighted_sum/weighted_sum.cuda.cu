@@ -35,8 +35,8 @@ void run(Queue queue, std::int64_t begin, std::int64_t end, const Values<X, Out>
 void weighted_sum(Queue queue, const ops::WeightedSum& a) {
   const std::int64_t n = a.x.count();
   if (n == 0) return;
-  dispatch<float, Bf16>(a.x.dtype, "weighted_sum: x", [&]<class X>() {
-    dispatch<float, Bf16>(a.out.dtype, "weighted_sum: out", [&]<class Out>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "weighted_sum: x", [&]<class X>() {
+    dispatch<float, Bf16, Fp16>(a.out.dtype, "weighted_sum: out", [&]<class Out>() {
       constexpr int N = 4;
       const Values<X, Out> v{a.x.as<X>(), a.y.as<X>(), a.out.as<Out>(), a.a, a.b, a.squares.as<double>(), a.step.as<ops::AdamWStep>()};
       bool aligned = true;  // matrices of one parameter may begin anywhere

@@ -21,7 +21,7 @@ Tensor step_of(Stream& s, const AdamWStep& values) {
 
 TEST(WeightedSum, FollowsItsFormulaInEveryTypeAndLength) {
   for (const std::int64_t n : {0, 1, 7, 33, 4097})
-    for (const DType in : {DType::f32, DType::bf16})
+    for (const DType in : {DType::f32, DType::bf16, DType::f16})
       for (const DType out : {DType::f32, DType::bf16})
         for (auto* const kernel : testing::kernels(cpu::v3::weighted_sum, cpu::v4::weighted_sum)) {
           Stream s(Device::cpu);

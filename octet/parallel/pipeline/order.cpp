@@ -71,6 +71,56 @@ StageActions zero_bubble(const PipelineShape& s, int stage) {
   return out;
 }
 
+// The eight phases of DualPipeV on one stage. Chunk 0 is on the way to the last stage, chunk 1 on the way back. A backward whose products
+// come later is `split`; these wait in a queue.
+class DualPipeV {
+ public:
+  DualPipeV(const PipelineShape& s, int stage) : after_(s.stages - stage - 1), pairs_(s.pairs) {
+    const int before = stage, p = s.stages;
+    for (int i = 0; i < 2 * after_; ++i) forward(0);
+    for (int i = 0; i <= before; ++i) forward(0), forward(1);
+    for (int i = 0; i < after_; ++i) split_backward(1), weights(), forward(1);
+    for (int i = 0; i < s.micro_batches - 2 * p + stage + 1; ++i) {
+      // The first pair of the last stage is apart: its backward is the first one, for which all stages wait.
+      pair(0, 1, i > 0 || after_ > 0), pair(1, 0, true);
+    }
+    for (int i = 0; i < after_; ++i) backward(1), pair(1, 0, true);
+    end(before + 1);
+  }
+  StageActions out;
+
+ private:
+  // The second half of the last backwards is split, so that the first gradients reach the stages before early.
+  void end(int last) {
+    const bool odd = last % 2 == 0;  // the number of the stage
+    for (int i = 0; i < last; ++i) {
+      const bool first = i < last / 2 || (i == last / 2 && !odd), second = i < last / 2;
+      first ? backward(1) : split_backward(1);
+      second ? backward(0) : split_backward(0);
+    }
+    for (int i = 0; i < after_; ++i) weights(), split_backward(0);
+    for (int i = 0; i < last; ++i) weights();
+  }
+  void forward(int chunk) { out.push_back({Kind::forward, forwards_[chunk]++, chunk}); }
+  void backward(int chunk) { out.push_back({Kind::backward, backwards_[chunk]++, chunk}); }
+  void split_backward(int chunk) {
+    later_.push_back({Kind::weight_gradient, backwards_[chunk], chunk});
+    out.push_back({Kind::input_gradient, backwards_[chunk]++, chunk});
+  }
+  void weights() { out.push_back(later_[done_++]); }
+  void pair(int forwards, int backwards, bool together) {
+    forward(forwards);
+    out.back().paired = together && pairs_;
+    backward(backwards);
+  }
+
+  int after_;  // stages after this one
+  bool pairs_;
+  int forwards_[2] = {}, backwards_[2] = {};
+  StageActions later_;
+  std::size_t done_ = 0;
+};
+
 }  // namespace
 
 std::vector<StageActions> compute_order(Schedule schedule, const PipelineShape& s) {
@@ -80,6 +130,7 @@ std::vector<StageActions> compute_order(Schedule schedule, const PipelineShape& 
       case Schedule::one_f_one_b: out.push_back(one_f_one_b(s, stage)); break;
       case Schedule::interleaved: out.push_back(interleaved(s, stage)); break;
       case Schedule::zero_bubble: out.push_back(zero_bubble(s, stage)); break;
+      case Schedule::dualpipe_v: out.push_back(DualPipeV(s, stage).out); break;
     }
   return out;
 }

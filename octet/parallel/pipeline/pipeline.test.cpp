@@ -21,7 +21,9 @@ using Kind = PipelineAction::Kind;
 struct Case {
   Schedule schedule;
   PipelineShape shape;
-  std::string name() const { return format("{} p {} v {} m {}", to_text(schedule), shape.stages, shape.chunks, shape.micro_batches); }
+  std::string name() const {
+    return format("{} p {} v {} m {} {}", to_text(schedule), shape.stages, shape.chunks, shape.micro_batches, shape.pairs);
+  }
 };
 
 std::vector<Case> all_small() {
@@ -29,8 +31,12 @@ std::vector<Case> all_small() {
   for (const Schedule schedule : schedules)
     for (int p = 1; p <= 6; ++p)
       for (int v = 1; v <= (schedule == Schedule::interleaved ? 4 : 1); ++v)
-        for (int m = 1; m <= 14; ++m)
-          if (schedule != Schedule::interleaved || m % p == 0) out.push_back({schedule, {p, v, m}});
+        for (int m = 1; m <= 14; ++m) {
+          PipelineShape shape = pipeline_shape(schedule, p, chunks_of(schedule, v), m);
+          if (!takes_micro_batches(schedule, shape)) continue;
+          out.push_back({schedule, shape});
+          if (shape.folded) shape.pairs = true, out.push_back({schedule, shape});
+        }
   return out;
 }
 
@@ -74,8 +80,9 @@ class Interpreter {
   bool move(int stage) {
     const PipelineAction* a = action(stage);
     if (a == nullptr) return false;
-    if (a->computes()) {
-      compute(stage, *a);
+    if (a->paired) return pair(stage);
+    if (!a->transfers()) {
+      a->computes() ? compute(stage, *a) : keep(stage, *a);
       ++next_[std::size_t(stage)];
       return true;
     }
@@ -93,12 +100,31 @@ class Interpreter {
     return true;
   }
 
+  // Both read what was there before either.
+  bool pair(int stage) {
+    const PipelineAction forward = *action(stage);
+    ++next_[std::size_t(stage)];
+    const PipelineAction* backward = action(stage);
+    require(backward != nullptr && backward->kind == Kind::backward && forward.kind == Kind::forward, stage, forward, "a backward");
+    if (!fault_.empty()) return false;
+    require(backward->micro_batch != forward.micro_batch, stage, forward, "a backward of another micro-batch");
+    ++next_[std::size_t(stage)];
+    compute(stage, forward), compute(stage, *backward);
+    return true;
+  }
+
+  void keep(int stage, const PipelineAction& a) {
+    const bool forward = a.kind == Kind::keep_activation;
+    const int from = c_.shape.part(stage, a.chunk), into = c_.shape.part(stage, a.peer);
+    require(into == from + (forward ? 1 : -1) && (forward ? forwards_ : inputs_).contains({from, a.micro_batch}), stage, a, "its value");
+    (forward ? arrived_ : gradients_).insert({into, a.micro_batch});
+  }
+
   void compute(int stage, const PipelineAction& a) {
     const int part = c_.shape.part(stage, a.chunk), parts = c_.shape.parts();
     const Value value{part, a.micro_batch};
-    const bool one = c_.shape.stages == 1;  // parts are neighbours on one stage
     if (a.kind == Kind::forward) {
-      require(part == 0 || arrived_.contains(value) || (one && forwards_.contains({part - 1, a.micro_batch})), stage, a, "its input");
+      require(part == 0 || arrived_.contains(value), stage, a, "its input");
       require(forwards_.insert(value).second, stage, a, "being new");
       peak[std::size_t(stage)] = std::max(peak[std::size_t(stage)], ++in_flight[std::size_t(stage)]);
       return;
@@ -107,8 +133,7 @@ class Interpreter {
       require(inputs_.contains(value), stage, a, "the gradient of its input");
     } else {
       require(forwards_.contains(value), stage, a, "its forward");
-      require(part + 1 == parts || gradients_.contains(value) || (one && inputs_.contains({part + 1, a.micro_batch})), stage, a,
-              "its gradient");
+      require(part + 1 == parts || gradients_.contains(value), stage, a, "its gradient");
       require(inputs_.insert(value).second, stage, a, "being new");
     }
     if (a.kind == Kind::input_gradient) return;
@@ -133,6 +158,31 @@ TEST(PipelineSchedule, EndsWithBlockingSendsKeepsEveryDependencyAndHasTheStatedM
       EXPECT_TRUE(seen == stated || c.schedule == Schedule::zero_bubble) << c.name() << " stage " << stage << ": " << seen;
     }
   }
+}
+
+// DualPipeV's published formula: (p - 1) (F&B + B - 3 W) for chunks of F = 1, B = 2, W = 1 and undivided pairs of F&B = 3. Half of it
+// without pairs. Published activations: 2 p + 1 chunks.
+TEST(PipelineSchedule, DualPipeVHasThePublishedBubbleWithPairsAndHalfOfItWithout) {
+  for (int p = 1; p <= 8; ++p)
+    for (const int m : {2 * p, 2 * p + 1, 5 * p})
+      for (const bool pairs : {false, true}) {
+        PipelineShape shape = pipeline_shape(Schedule::dualpipe_v, p, 2, m);
+        shape.pairs = pairs;
+        const PipelineTimes times = simulate(shape, pipeline_actions(Schedule::dualpipe_v, shape), {}, Sends::buffered);
+        EXPECT_EQ(times.seconds - 6 * m, (p - 1) * (pairs ? 3 + 2 - 3 : 1)) << p << " " << m;
+        EXPECT_EQ(chunks_in_flight(Schedule::dualpipe_v, shape, 0), 2 * p + 1);
+      }
+}
+
+TEST(PipelineSchedule, StagesOfAFoldedPipelineHaveBothEndsOfIt) {
+  const PipelineShape s = pipeline_shape(Schedule::dualpipe_v, 3, 2, 6);
+  const int parts[3][2] = {{0, 5}, {1, 4}, {2, 3}};
+  for (int stage = 0; stage < 3; ++stage)
+    for (int chunk = 0; chunk < 2; ++chunk) {
+      EXPECT_EQ(s.part(stage, chunk), parts[stage][chunk]);
+      EXPECT_EQ(s.stage_of(s.part(stage, chunk)), stage);
+      EXPECT_EQ(s.chunk_of(s.part(stage, chunk)), chunk);
+    }
 }
 
 // A chunk is 1 / v of a stage: forward 1, both gradients 1 each.
@@ -185,6 +235,8 @@ TEST(PipelineSchedule, RefusalsNameTheRuleAndTheNearestValue) {
   EXPECT_NE(refusal(Schedule::one_f_one_b, {4, 2, 8}).find("choose interleaved"), std::string::npos);
   EXPECT_NE(refusal(Schedule::gpipe, {0, 1, 8}).find("at least 1"), std::string::npos);
   EXPECT_EQ(refusal(Schedule::interleaved, {4, 2, 12}), "");
+  EXPECT_NE(refusal(Schedule::dualpipe_v, pipeline_shape(Schedule::dualpipe_v, 4, 2, 7)).find("the nearest is 8"), std::string::npos);
+  EXPECT_NE(refusal(Schedule::dualpipe_v, pipeline_shape(Schedule::dualpipe_v, 4, 1, 8)).find("two chunks per stage"), std::string::npos);
   EXPECT_THROW(schedule_named("1b1f"), ConfigError);
 }
 

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "octet/base/check.hpp"
 #include "octet/parallel/pipeline/order.hpp"
+#include "octet/parallel/pipeline/simulation.hpp"
 
 namespace octet::parallel {
 namespace {
@@ -46,12 +48,22 @@ class Transfers {
     return 0;
   }
 
-  // The time at which a stage could begin its next action; negative if it cannot.
+  // The next actions of a stage that begin and end together: one, or a pair.
+  std::span<const PipelineAction> together(std::size_t stage) const {
+    const StageActions& order = order_[stage];
+    if (next_[stage] == order.size()) return {};
+    return std::span(order).subspan(next_[stage], order[next_[stage]].paired ? 2 : 1);
+  }
+
+  // The time at which a stage could begin these; negative if it cannot.
   double start_of(int stage) {
-    const std::size_t s = std::size_t(stage);
-    if (next_[s] == order_[s].size()) return -1;
-    const double input = input_of(stage, order_[s][next_[s]]);
-    return input < 0 ? -1 : std::max(input, free_[s]);
+    const std::span<const PipelineAction> actions = together(std::size_t(stage));
+    double start = actions.empty() ? -1 : free_[std::size_t(stage)];
+    for (const PipelineAction& a : actions) {
+      const double input = input_of(stage, a);
+      start = input < 0 || start < 0 ? -1 : std::max(input, start);
+    }
+    return start;
   }
 
   int earliest() {
@@ -64,20 +76,24 @@ class Transfers {
 
   void compute(int stage) {
     const std::size_t s = std::size_t(stage);
-    const PipelineAction a = order_[s][next_[s]];
-    free_[s] = start_of(stage) + (a.kind == Kind::backward ? 2 : 1);
-    ++next_[s];
-    out_[s].push_back(a);
-    const int part = shape_.part(stage, a.chunk);
-    if (a.kind == Kind::forward && part + 1 < shape_.parts()) leave(stage, a, part + 1, inputs_);
-    if ((a.kind == Kind::backward || a.kind == Kind::input_gradient) && part > 0) leave(stage, a, part - 1, gradients_);
+    const std::span<const PipelineAction> actions = together(s);
+    free_[s] = start_of(stage);
+    for (const PipelineAction& a : actions) free_[s] += a.kind == Kind::backward ? 2 : 1, out_[s].push_back(a);
+    next_[s] += actions.size();
+    for (const PipelineAction& a : actions) {
+      const int part = shape_.part(stage, a.chunk);
+      if (a.kind == Kind::forward && part + 1 < shape_.parts()) leave(stage, a, part + 1, inputs_);
+      if ((a.kind == Kind::backward || a.kind == Kind::input_gradient) && part > 0) leave(stage, a, part - 1, gradients_);
+    }
   }
 
   // The result of an action that another part reads.
   void leave(int stage, const PipelineAction& a, int into, std::vector<double>& ready) {
     const double end = free_[std::size_t(stage)];
     at(ready, into, a.micro_batch) = end;
-    if (into % shape_.stages != stage) pending_.insert({end, {stage, into, a}});
+    if (shape_.stage_of(into) != stage) return void(pending_.insert({end, {stage, into, a}}));
+    const Kind kind = a.kind == Kind::forward ? Kind::keep_activation : Kind::keep_gradient;
+    out_[std::size_t(stage)].push_back({kind, a.micro_batch, a.chunk, shape_.chunk_of(into)});
   }
 
   // Transfers whose values are there by then.
@@ -85,10 +101,10 @@ class Transfers {
     for (; !pending_.empty() && pending_.begin()->first <= time; pending_.erase(pending_.begin())) {
       const auto& [stage, into, a] = pending_.begin()->second;
       const bool forward = a.kind == Kind::forward;
-      const int other = into % shape_.stages;
+      const int other = shape_.stage_of(into);
       out_[std::size_t(stage)].push_back({forward ? Kind::send_activation : Kind::send_gradient, a.micro_batch, a.chunk, other});
       out_[std::size_t(other)].push_back(
-          {forward ? Kind::receive_activation : Kind::receive_gradient, a.micro_batch, into / shape_.stages, stage});
+          {forward ? Kind::receive_activation : Kind::receive_gradient, a.micro_batch, shape_.chunk_of(into), stage});
     }
   }
 
@@ -109,20 +125,29 @@ class Transfers {
 }  // namespace
 
 std::string_view to_text(Schedule s) {
-  constexpr std::string_view names[] = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+  constexpr std::string_view names[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe_v"};
   return names[std::size_t(s)];
 }
 
 Schedule schedule_named(std::string_view name) {
   for (const Schedule s : schedules)
     if (to_text(s) == name) return s;
-  throw ConfigError(
-      format("\"{}\" is not a pipeline schedule; choose gpipe, 1f1b, interleaved or zero_bubble", printable(std::string(name))));
+  throw ConfigError(format("\"{}\" is not a pipeline schedule; choose {}", printable(std::string(name)), schedule_names()));
+}
+
+std::string schedule_names() {
+  std::string out;
+  for (const Schedule s : schedules) {
+    const std::string_view before = s == schedules[0] ? "" : s == std::end(schedules)[-1] ? " or " : ", ";
+    out += format("{}{}", before, to_text(s));
+  }
+  return out;
 }
 
 std::string_view to_text(PipelineAction::Kind k) {
   constexpr std::string_view names[] = {"forward",         "backward",           "input gradient", "weight gradient",
-                                        "send activation", "receive activation", "send gradient",  "receive gradient"};
+                                        "send activation", "receive activation", "send gradient",  "receive gradient",
+                                        "keep activation", "keep gradient"};
   return names[std::size_t(k)];
 }
 
@@ -130,12 +155,18 @@ void require_valid(Schedule schedule, const PipelineShape& s) {
   if (s.stages < 1 || s.chunks < 1 || s.micro_batches < 1)
     throw ConfigError(format("a pipeline of {} stages, {} chunks per stage and {} micro-batches: each must be at least 1", s.stages,
                              s.chunks, s.micro_batches));
-  if (schedule != Schedule::interleaved && s.chunks != 1)
+  if (s.folded != folds(schedule) || (s.pairs && !folds(schedule)))
+    throw ContractError(format("the schedule {}: its shape is that of another one", to_text(schedule)));
+  if (schedule != Schedule::interleaved && s.chunks != chunks_of(schedule, 1))
+    throw ConfigError(format("the schedule {} has {} per stage, not {}: choose interleaved, or {}", to_text(schedule),
+                             folds(schedule) ? "two chunks" : "one chunk", s.chunks, folds(schedule) ? "2 chunks" : "1 chunk"));
+  if (takes_micro_batches(schedule, s)) return;
+  if (schedule == Schedule::dualpipe_v)
     throw ConfigError(
-        format("the schedule {} has one chunk per stage, not {}: choose interleaved, or 1 chunk", to_text(schedule), s.chunks));
-  if (!takes_micro_batches(schedule, s))
-    throw ConfigError(format("the interleaved schedule needs micro-batches in a multiple of its {} stages, not {}: the nearest is {}",
-                             s.stages, s.micro_batches, std::max(1, (s.micro_batches + s.stages / 2) / s.stages) * s.stages));
+        format("the schedule dualpipe_v needs at least two micro-batches for each of its {} stages, not {}: the nearest is {}", s.stages,
+               s.micro_batches, next_micro_batches(schedule, s)));
+  throw ConfigError(format("the interleaved schedule needs micro-batches in a multiple of its {} stages, not {}: the nearest is {}",
+                           s.stages, s.micro_batches, std::max(1, (s.micro_batches + s.stages / 2) / s.stages) * s.stages));
 }
 
 std::vector<StageActions> pipeline_actions(Schedule schedule, const PipelineShape& shape) {
@@ -152,13 +183,35 @@ int chunks_in_flight(Schedule schedule, const PipelineShape& s, int stage) {
     case Schedule::one_f_one_b: return std::min(m, p - stage);
     case Schedule::interleaved: return std::min(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
     case Schedule::zero_bubble: return std::min(m, p);
+    case Schedule::dualpipe_v: return 2 * p + 1;
   }
   return m;
 }
 
+int chunks_deferred(Schedule schedule, const PipelineShape& s, int stage) {
+  if (schedule == Schedule::dualpipe_v) return s.stages;
+  return schedule == Schedule::zero_bubble ? chunks_in_flight(schedule, s, stage) : 0;
+}
+
+namespace {
+
+double bubble_of_dualpipe_v(PipelineShape s, const PipelineCosts& c) {
+  const double of_step = s.micro_batches * s.chunks * c.total();
+  if (c.forward == c.input_gradient && c.forward == c.weight_gradient) {
+    const double others = s.stages - 1, b = c.input_gradient + c.weight_gradient, pair = c.total();
+    return others * (s.pairs ? pair + b - 3 * c.weight_gradient : c.forward) / of_step;
+  }
+  s.micro_batches = 2 * s.stages;
+  const double least = simulate(s, pipeline_actions(Schedule::dualpipe_v, s), c, Sends::buffered).seconds;
+  return (least - s.micro_batches * s.chunks * c.total()) / of_step;
+}
+
+}  // namespace
+
 double bubble_ratio(Schedule schedule, const PipelineShape& s, const PipelineCosts& c) {
   const double others = double(s.stages - 1), m = double(s.micro_batches);
   if (schedule == Schedule::interleaved) return others / (m * s.chunks);
+  if (schedule == Schedule::dualpipe_v) return bubble_of_dualpipe_v(s, c);
   if (schedule != Schedule::zero_bubble) return others / m;
   const double f = c.forward, b = c.input_gradient, w = c.weight_gradient;
   const double slowest = std::max({f, b, w, f + b - w}), beyond = m - s.stages;

@@ -62,7 +62,7 @@ class Simulation {
     if (next_[stage] == actions_[stage].size()) return false;
     const PipelineAction& a = actions_[stage][next_[stage]];
     double start = free_[stage], end = start + cost(a.kind, costs_);
-    if (!a.computes()) {
+    if (a.transfers()) {
       const Message message = message_of(stage, a);
       (a.sends() ? sent_ : received_).try_emplace(message, start);
       const std::optional<double> other = reached(a.sends() ? received_ : sent_, message);

@@ -6,12 +6,13 @@ is taken. Values are rounded to float32 first.
 """
 
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Mapping, Optional, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._config import assignments
 from ._errors import ConfigError
 
 _FORMATS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
@@ -70,6 +71,29 @@ def quantize(x: ArrayLike, *, block: Block = "tensor", format: str = "e4m3", sca
     narrow = values.dtype.name == "bfloat16"
     codes, descales, amax = _core.quantize(np.ascontiguousarray(values, dtype=np.float32), format, scale, rows, cols, narrow)
     return Quantized(codes, descales, (rows, cols), format, amax)
+
+
+@dataclass(frozen=True)
+class LinearResult:
+    """y = x W^T + b and the gradients, float32. y and dx have values of bfloat16."""
+
+    y: NDArray[np.float32]  # [T, out]
+    dx: NDArray[np.float32]  # [T, in] = dy W
+    dw: NDArray[np.float32]  # [out, in] = dy^T x
+    db: Optional[NDArray[np.float32]]  # [out] = sum of dy over T
+
+
+def linear(x: ArrayLike, weight: ArrayLike, dy: ArrayLike, bias: Optional[ArrayLike] = None, *,
+           recipe: Union[str, Mapping[str, Any]] = "current", steps: int = 1, weights: str = "float32") -> LinearResult:
+    """Forward and backward of one linear layer of Octet on the CPU: x [T, in], weight [out, in], dy [T, out], bias [out].
+
+    x and dy are rounded to bfloat16, the type of activations. recipe: a name, or a dict with `name` and its options (docs/recipes.md).
+    steps: so many steps with the same values, for recipes whose scales follow earlier maxima; the result is that of the last one. They begin
+    with a scale of 1. weights: "float32" or "bfloat16", the type of weight and its gradient.
+    """
+    options = {"name": recipe} if isinstance(recipe, str) else dict(recipe)
+    arrays = [None if a is None else np.ascontiguousarray(a, dtype=np.float32) for a in (x, weight, dy, bias)]
+    return LinearResult(*_core.run_layer(*arrays, list(assignments(options)), steps, weights))
 
 
 def _codes(codes: Any) -> Tuple[NDArray[np.uint8], Optional[str]]:

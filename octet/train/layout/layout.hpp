@@ -32,7 +32,7 @@ struct Layout {
   std::int64_t sharers() const { return data * context; }
   std::int64_t shards() const { return shard > 0 ? shard : sharers(); }
   std::int64_t same_shard() const { return sharers() / shards(); }
-  bool defers() const { return schedule == parallel::Schedule::zero_bubble; }
+  bool defers() const { return schedule == parallel::Schedule::zero_bubble || schedule == parallel::Schedule::dualpipe_v; }
   bool operator==(const Layout&) const = default;
 };
 /// "tensor 4 x pipeline 2 x data 8, ZeRO-1, micro-batch 2", without axes of 1.

@@ -49,7 +49,7 @@ struct Subject {
   std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
   /// Of a pipeline with that schedule.
   parallel::PipelineShape pipeline(const Layout& l) const {
-    return {.stages = int(l.pipeline), .chunks = int(l.chunks), .micro_batches = int(micro_batches(l))};
+    return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, micro_batches(l));
   }
 
   const ModelPart& part(std::int64_t members = 1) const { return parts.of(shape, members); }

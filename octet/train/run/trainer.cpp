@@ -33,7 +33,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       loader_(corpus.training(), loader_options()),
       recorder_(ranks_.leads() ? run_.folder() : "", plan_.quantizers, ranks_.leads() ? options.console : Console::Kind::quiet,
                 watch_of(config_, run_.facts())),
-      checkpoints_(run_.folder(), config_, to_text(corpus.dataset().fingerprint()), state_),
+      checkpoints_(run_.folder(), config_, to_text(corpus.fingerprint()), state_),
       precision_(config_, state_, checkpoints_, resumed_.precision),
       recovery_(config_, ranks_, state_, checkpoints_, precision_, end_) {
   recorder_.use(engine().precision.slots().slots());

@@ -200,16 +200,22 @@ void require_memory(Engine& e, const Decoder::Config& c) {
              c.texts, c.longest, needed, needed / (c.texts * c.longest), free, c.codes ? "" : ", or store it in 8 bits (e4m3)"));
 }
 
-// Attention in 8 bits has scales of whole sequences, and stored rows have no form for latent attention.
-bool stores_keys(Engine& e) { return !e.precision.codes_attention() && !e.model->shape().latent; }
+// Attention in 8 bits has scales of whole sequences.
+bool stores_keys(Engine& e) { return !e.precision.codes_attention(); }
+
+// Of the keys and values that a block stores. Latent attention has a key and a value for each of its heads.
+ops::QkvShape stored_heads(Engine& e) {
+  const models::ModelShape& s = e.model->shape();
+  return {.kv_heads = s.latent ? s.heads : nn::own_key_heads(e.partition(), s.kv_heads).heads.count,
+          .head_dim = s.head_dim,
+          .value_width = s.value_columns()};
+}
 
 }  // namespace
 
 std::int64_t Decoder::key_bytes(Engine& e, const Config& c) {
-  const models::ModelShape& shape = e.model->shape();
-  const std::int64_t heads = nn::own_key_heads(e.partition(), shape.kv_heads).heads.count,
-                     blocks = ceil_div(shape.layers, std::int64_t(e.axes.pipeline().size()));
-  return c.texts * c.longest * blocks * ops::key_row_bytes(c.codes.value_or(e.precision.activations()), heads, shape.head_dim);
+  const std::int64_t blocks = ceil_div(e.model->shape().layers, std::int64_t(e.axes.pipeline().size()));
+  return c.texts * c.longest * blocks * ops::key_row_bytes(c.codes.value_or(e.precision.activations()), stored_heads(e));
 }
 
 void Decoder::reserve(Engine& e, const Config& c) {

@@ -22,8 +22,15 @@ EngineConfig config_of(const std::string& family, const std::string& recipe = "f
   EngineConfig c = small_engine(family, recipe);
   c.optimizer.reset(), c.sequence = c.shape.max_sequence;
   if (family == "qwen3_moe") c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
+  if (family == "granite") c.shape.multipliers = {.embedding = 3, .branch = 0.3, .logits_divisor = 4, .scores = 0.1};
+  if (family == "gemma3_text") c.shape.window = {.tokens = 7, .global_step = 2, .rope_theta = 100};
   if (family == "deepseek_moe")
     c.shape.layers = 3, c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .first_dense = 1};
+  if (family == "deepseek_v2" || family == "deepseek_v3") {
+    c.shape.latent = small_latent(c.shape), c.shape.tied = false;
+    c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .shared = 1, .normalize = family == "deepseek_v3"};
+    if (family == "deepseek_v3") c.shape.experts.score = ops::Routing::Score::sigmoid;
+  }
   return c;
 }
 
@@ -50,7 +57,7 @@ Ids random_ids(std::size_t n, std::uint64_t seed) {
 // Keys and values of whole sequences, rounded as codes with a power-of-two scale per row are: to the nearest of a table of all codes.
 class RoundedKeys final : public nn::KeyCache {
  public:
-  void attend(Stream& stream, int, const ops::AttentionForward& a) override {
+  void attend(Stream& stream, int, const ops::AttentionForward& a, std::int64_t) override {
     for (std::int64_t t = 0; t < a.qkv.shape[0]; ++t)
       for (std::int64_t h = a.heads.heads; h < a.heads.heads + 2 * a.heads.kv_heads; ++h)
         round(a.qkv.f32() + t * a.qkv.shape[1] + h * a.heads.head_dim, a.heads.head_dim);
@@ -125,7 +132,8 @@ void expect_whole_logits(const EngineConfig& c, const Decoder::Config& decoding,
   }
 }
 
-const std::vector<std::string> families = {"llama", "gpt2", "qwen3", "qwen3_moe", "deepseek_moe"};
+const std::vector<std::string> families = {"llama",   "gpt2",        "qwen3",       "qwen3_moe",  "deepseek_moe",
+                                           "granite", "gemma3_text", "deepseek_v2", "deepseek_v3"};
 constexpr double longest_sum = 96 * octet::testing::unit_f32;
 
 TEST(Decoder, LogitsOfStoredKeysAreThoseOfWholeTexts) {
@@ -164,6 +172,9 @@ TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {
   const Decoder::Config small{.texts = 3, .longest = 64}, large{.texts = std::int64_t(1) << 40, .longest = 64};
   EXPECT_EQ(Decoder::key_bytes(*e, small), 3 * 64 * 2 * (2 * 2 * 16 * 2)) << "2 blocks; keys and values of 2 heads of 16 BF16 values";
   EXPECT_EQ(Decoder::key_bytes(*e, {.texts = 1, .longest = 1, .codes = DType::e4m3}), 2 * 2 * 2 * (16 + 4));
+  const auto latent = engine_of(config_of("deepseek_v3", "bf16"));
+  const models::ModelShape& s = latent->model->shape();
+  EXPECT_EQ(Decoder::key_bytes(*latent, {.texts = 1, .longest = 1}), s.layers * s.heads * (s.head_dim + s.latent.value_width) * 2);
   try {
     Decoder::make(*e, large);
     FAIL();

@@ -37,6 +37,11 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axe
   return out;
 }
 
+// A tied embedding is on two stages, unless one has both ends.
+Parameter* shared_by_stages(const EngineConfig& c, models::Model& model) {
+  return folds(c.ranks.schedule) ? nullptr : model.shared_by_ends();
+}
+
 // With the tables and scales of its quantizers, which say how parameters can be stored.
 std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
@@ -62,9 +67,10 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       model(make_model(stream, c, precision, axes)),
       frozen(stream, *model, precision.activations()),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
-      sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
+      sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), shared_by_stages(c, *model)),
       weight_scales(stream, axes.parts(), *model),
-      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
+      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),
+               axes.turns()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
@@ -105,10 +111,10 @@ Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, b
 }
 
 bool Engine::train(std::span<const data::Batch> micro_batches, const scaling::Pass& pass, std::int64_t tokens,
-                   const std::function<bool()>& proceeds) {
+                   const std::function<bool()>& proceeds, const parallel::Turns::Piece& piece) {
   sharding.begin_step(int(micro_batches.size()), true);
   Pipeline::Step step = step_of(pass, tokens, true);
-  step.proceeds = proceeds;
+  step.proceeds = proceeds, step.piece = piece;
   if (!pipeline.train(micro_batches, step)) return false;
   sharding.end_step(stream);
   return true;

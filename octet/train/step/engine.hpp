@@ -54,8 +54,9 @@ class Engine {
   nn::Partition& partition() { return axes.partition(); }
   bool divides_state() const { return sharding.divides_state(); }
   bool saves_parts() const { return sharding.saves_parts(); }
-  /// Forward and backward of the micro-batches of a step of so many tokens. `proceeds`: as Pipeline::Step.
-  bool train(std::span<const data::Batch>, const scaling::Pass&, std::int64_t tokens, const std::function<bool()>& proceeds);
+  /// Forward and backward of the micro-batches of a step of so many tokens. `proceeds` and the piece: as Pipeline::Step.
+  bool train(std::span<const data::Batch>, const scaling::Pass&, std::int64_t tokens, const std::function<bool()>& proceeds,
+             const parallel::Turns::Piece& = {});
   /// The same of one, whose gradients stay those of this rank.
   void train_one(const data::Batch&, const scaling::Pass&, std::int64_t tokens);
   /// Before each forward and backward of a micro-batch of training.

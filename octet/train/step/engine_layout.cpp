@@ -9,7 +9,7 @@ Layout layout_of(const EngineConfig& c, std::int64_t groups) {
           .data = groups,
           .experts = c.ranks.expert,
           .schedule = c.ranks.schedule,
-          .chunks = c.ranks.chunks,
+          .chunks = chunks_of(c.ranks.schedule, c.ranks.chunks),
           .zero = c.ranks.zero,
           .shard = c.ranks.shard,
           .level = c.optimizer ? c.optimizer->level : optim::Level::O0};

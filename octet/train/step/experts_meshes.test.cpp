@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "octet/train/step/meshes.testing.hpp"
 
 // Models with experts on ranks: data, context and pipeline, at every stage of ZeRO.
@@ -8,8 +10,6 @@ namespace octet::train {
 namespace {
 
 using namespace octet::train::testing;
-
-constexpr int micro_batches = 4;  // of a step on all ranks
 
 EngineConfig config_of(const std::string& recipe) {
   EngineConfig c = small_engine("deepseek_v3", recipe);
@@ -20,7 +20,8 @@ EngineConfig config_of(const std::string& recipe) {
   return c;
 }
 
-MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3) {
+// micro_batches: of a step on all ranks.
+MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3, int micro_batches = 4) {
   return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) {
     std::vector<data::Batch> own;
     for (int i = group; i < micro_batches; i += int(mesh.data))
@@ -62,6 +63,67 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhenProductsAreDeferred) {
   EXPECT_EQ(steps_on(config, mesh, 2).gradients, at_once.gradients);
 }
 
+// Rows of one micro-batch travel beside the computation of another.
+TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhereForwardsAndBackwardsArePaired) {
+  for (const char* recipe : {"block128", "bf16"}) {
+    EngineConfig config = config_of(recipe);
+    const Mesh mesh{.data = 2, .pipeline = 2, .expert = 2};
+    const MeshSteps in_turn = steps_on(config, mesh, 2, 10);
+    config.ranks.schedule = parallel::Schedule::dualpipe_v;
+    const MeshSteps paired = steps_on(config, mesh, 2, 10);
+    EXPECT_EQ(paired.gradients, in_turn.gradients) << recipe;
+    EXPECT_EQ(paired.losses[0], in_turn.losses[0]) << recipe;
+  }
+}
+
+// Pieces of passes, and exchanges beside computation.
+struct Timeline final : PartListener, comm::CallListener {
+  struct Span {
+    std::string name;
+    double begin, end;
+  };
+  void begins(StepPart) override {}
+  void called(const comm::Call&, std::int64_t, double, double) override {}
+  void piece(const std::string& pass, std::string_view piece, double begin, double end) override {
+    pieces.push_back({format("{} {}", pass, piece), begin, end});
+  }
+  void under_way(const comm::Call&, std::int64_t, double begin, double end) override { exchanges.push_back({"", begin, end}); }
+  // Exchanges of rows, not of sums, in which the other pass computes all of a piece of its attention. An exchange begins in a piece of
+  // its pass. A forward has an exchange of rows and one of sums per layer, a backward two of rows and one of sums.
+  int dispatches_beside_attention() const {
+    int out = 0;
+    std::map<std::string, int> exchanges_of;  // so far, by pass
+    for (const Span& e : exchanges) {
+      const auto own = std::ranges::find_if(pieces, [&](const Span& s) { return s.begin <= e.begin && e.begin <= s.end; });
+      if (own == pieces.end()) continue;
+      const bool forward = own->name.starts_with("forward");
+      const int number = exchanges_of[own->name.substr(0, own->name.rfind(' '))]++;
+      out += number % (forward ? 2 : 3) < (forward ? 1 : 2) && std::ranges::any_of(pieces, [&](const Span& s) {
+               return s.name.starts_with("forward") != forward && s.name.ends_with("attention") && s.begin >= e.begin && s.end <= e.end;
+             });
+    }
+    return out;
+  }
+  std::vector<Span> pieces, exchanges;
+};
+
+TEST(ExpertsOnMeshes, ADispatchIsUnderWayDuringTheAttentionOfTheOtherMicroBatch) {
+  EngineConfig config = config_of("bf16");
+  Mesh{.data = 2, .pipeline = 2, .expert = 2}.set(config.ranks);
+  config.ranks.schedule = parallel::Schedule::dualpipe_v, config.shape.layers = 8;
+  comm::run_on_threads({.ranks = 4, .limit_seconds = 60}, [&](comm::Communicator& c) {
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
+    StepRunner runner = begin_steps(e);
+    std::vector<data::Batch> batches;
+    for (int i = 0; i < 6; ++i) batches.push_back(random_batch(1, 32, 61, 10 * std::uint64_t(e.axes.sequence_group()) + std::uint64_t(i)));
+    Timeline timeline;
+    c.set_listener(&timeline);
+    runner.run(batches, {.learning_rate = 1e-3, .listener = &timeline});
+    c.set_listener(nullptr);
+    EXPECT_GT(timeline.dispatches_beside_attention(), 0) << "rank " << c.rank();
+  });
+}
+
 // Weights' products are deferred, with the rows that they read.
 TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
   for (const char* recipe : {"bf16", "current", "block128"})
@@ -69,7 +131,9 @@ TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
       EngineConfig config = config_of(recipe);
       config.model.recompute = nn::Recompute::named(parts);
       const MeshSteps one = steps_on(config, {});
-      for (const parallel::Schedule schedule : {parallel::Schedule::one_f_one_b, parallel::Schedule::zero_bubble}) {
+      for (const parallel::Schedule schedule :
+           {parallel::Schedule::one_f_one_b, parallel::Schedule::zero_bubble, parallel::Schedule::dualpipe_v}) {
+        if (folds(schedule) && config.precision.recipe != "block128") continue;
         config.ranks.schedule = schedule;
         const MeshSteps two = steps_on(config, {.pipeline = 2});
         EXPECT_EQ(two.losses, one.losses) << recipe << ::testing::PrintToString(parts);

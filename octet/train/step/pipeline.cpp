@@ -20,16 +20,33 @@ std::int64_t address(const Tensor& t) { return std::int64_t(reinterpret_cast<std
 }  // namespace
 
 Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
-                   const SequenceMember& member)
-    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), transfers_(stages, wire), member_(member) {}
+                   const SequenceMember& member, parallel::Turns& turns)
+    : stream_(stream),
+      model_(model),
+      stages_(stages),
+      schedule_(schedule),
+      shape_(parallel::pipeline_shape(schedule, stages.size(), chunks, 0)),
+      transfers_(stages, wire),
+      member_(member),
+      turns_(turns) {
+  shape_.pairs = shape_.folded && turns.pairs() && shape_.stages > 1;
+  if (shape_.pairs) beside_ = std::make_unique<Stream>(stream);
+}
+
+Pipeline::Course Pipeline::course_of(const std::vector<StageActions>& all) const {
+  Course out{all[std::size_t(stages_.rank())], {}};
+  for (const PipelineAction& a : out.actions)
+    if (a.kind == Kind::weight_gradient) out.deferred.insert({a.micro_batch, a.chunk});
+  return out;
+}
 
 bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
   if (one_chunk()) return train_whole(batches, step);
   const int n = int(batches.size());
-  const auto [at, made] = actions_.try_emplace(n);
-  if (made)
-    at->second = parallel::pipeline_actions(schedule_,
-                                            {.stages = stages_.size(), .chunks = chunks_, .micro_batches = n})[std::size_t(stages_.rank())];
+  const auto [at, made] = courses_.try_emplace(n);
+  parallel::PipelineShape shape = shape_;
+  shape.micro_batches = n;
+  if (made) at->second = course_of(parallel::pipeline_actions(schedule_, shape));
   if (!step.proceeds()) return false;
   run(at->second, batches, step);
   return true;
@@ -38,8 +55,9 @@ bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
 void Pipeline::train_one(const data::Batch& batch, const Step& step) {
   const std::span one(&batch, 1);
   if (one_chunk()) return void(train_whole(one, step));
-  const parallel::PipelineShape shape{.stages = stages_.size(), .chunks = chunks_, .micro_batches = 1};
-  run(parallel::actions_in_turn(shape)[std::size_t(stages_.rank())], one, step);
+  parallel::PipelineShape shape = shape_;
+  shape.micro_batches = 1;
+  run(course_of(parallel::actions_in_turn(shape)), one, step);
 }
 
 bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& step) {
@@ -61,30 +79,72 @@ bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& ste
   return true;
 }
 
-void Pipeline::run(const StageActions& actions, std::span<const data::Batch> batches, const Step& step) {
-  for (const PipelineAction& a : actions) {
-    const Key key{a.micro_batch, a.chunk};
-    switch (a.kind) {
-      case Kind::receive_activation: transfers_.receive(stream_, open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
-      case Kind::forward: forward(key, batches, step); break;
-      case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
-      case Kind::receive_gradient:
-        transfers_.finish_send(flights_.at(key).output);
-        transfers_.receive(stream_, flights_.at(key).border, a.peer);
-        break;
-      case Kind::backward:
-        backward(key, step);
-        if (defers()) weight_gradient(key, step);
-        break;
-      case Kind::send_gradient: send_gradient(key, a.peer); break;
-      case Kind::input_gradient: backward(key, step); break;
-      case Kind::weight_gradient: weight_gradient(key, step); break;
-    }
+void Pipeline::run(const Course& course, std::span<const data::Batch> batches, const Step& step) {
+  for (auto at = course.actions.begin(); at != course.actions.end(); ++at) {
+    const PipelineAction& a = *at;
+    if (a.paired) pair(a, *++at, course, batches, step);
+    else if (a.computes()) compute(a, course, batches, step);
+    else if (a.sends() || !a.transfers()) send(a, batches);
+    else receive(a, batches);
   }
   for (const auto& [slot, border] : leaving_) transfers_.finish_send(border);
   leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
   step.after();
+}
+
+void Pipeline::compute(const PipelineAction& a, const Course& course, std::span<const data::Batch> batches, const Step& step) {
+  const Key key{a.micro_batch, a.chunk};
+  switch (a.kind) {
+    case Kind::forward: return forward(key, course.deferred.contains(key), batches, step);
+    case Kind::weight_gradient: return weight_gradient(key, step);
+    default: return backward(key, step, stream_);
+  }
+}
+
+// Gradients have draws of their micro-batch, so each pass begins it again. On a GPU the work of both is in the order of their turns.
+void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Course& course, std::span<const data::Batch> batches,
+                    const Step& step) {
+  follow(*beside_, stream_);
+  turns_.run({.name = format("forward of micro-batch {}", a.micro_batch),
+              .work = [&] { compute(a, course, batches, step); },
+              .resumed =
+                  [&] {
+                    follow(stream_, *beside_);
+                    step.before(a.micro_batch);
+                  }},
+             {.name = format("backward of micro-batch {}", b.micro_batch),
+              .work =
+                  [&] {
+                    follow(*beside_, stream_);
+                    backward({b.micro_batch, b.chunk}, step, *beside_);
+                  },
+              .resumed =
+                  [&] {
+                    step.before(b.micro_batch);
+                    follow(*beside_, stream_);
+                  },
+              .attends_first = false},
+             step.piece);
+  follow(stream_, *beside_);
+}
+
+void Pipeline::receive(const PipelineAction& a, std::span<const data::Batch> batches) {
+  const Key key{a.micro_batch, a.chunk};
+  if (a.kind == Kind::receive_activation) return transfers_.receive(stream_, open(key, batches[std::size_t(a.micro_batch)]).in, a.peer);
+  transfers_.finish_send(flights_.at(key).output);
+  transfers_.receive(stream_, flights_.at(key).border, a.peer);
+}
+
+// To another stage, or into the other chunk of this one.
+void Pipeline::send(const PipelineAction& a, std::span<const data::Batch> batches) {
+  const Key key{a.micro_batch, a.chunk}, other{a.micro_batch, a.peer};
+  switch (a.kind) {
+    case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
+    case Kind::send_gradient: send_gradient(key, a.peer); break;
+    case Kind::keep_activation: copy(stream_, flights_.at(key).border, open(other, batches[std::size_t(a.micro_batch)]).in); break;
+    default: copy(stream_, flights_.at(key).border, flights_.at(other).border); give_back(key, Use::borders);
+  }
 }
 
 // The first free slot, so that few have memory.
@@ -142,16 +202,17 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
   return form;
 }
 
+// Passes in turn are not recorded: the host reads how many rows come, and allocations of two passes mix.
 Replay::Turn Pipeline::turn_of(const Key& key, const Flight& f, int micro_batches, const Step& step) {
-  if (step.exchanges && key.first + 1 == micro_batches) return {};
+  if (shape_.pairs || (step.exchanges && key.first + 1 == micro_batches)) return {};
   return recordings_.begin(stream_, form_of(key, f, step));
 }
 
-void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, const Step& step) {
+void Pipeline::forward(const Key& key, bool defers, std::span<const data::Batch> batches, const Step& step) {
   const int chunk = key.second;
   Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
   take(f, Use::saved);
-  if (defers()) f.later.emplace(take(f, Use::operands));
+  if (defers) f.later.emplace(take(f, Use::operands));
   step.before(key.first);
   f.turn = turn_of(key, f, int(batches.size()), step);
   recordings_.part(stream_, f.turn, forward_part, [&] {
@@ -160,10 +221,10 @@ void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, con
   });
 }
 
-void Pipeline::backward(const Key& key, const Step& step) {
+void Pipeline::backward(const Key& key, const Step& step, Stream& stream) {
   Flight& f = flights_.at(key);
   step.before(key.first);
-  recordings_.part(stream_, f.turn, backward_part, [&] { model_.backward(stream_, f.batch, pass_of(f, step), f.border); });
+  recordings_.part(stream, f.turn, backward_part, [&] { model_.backward(stream, f.batch, pass_of(f, step), f.border); });
   give_back(key, Use::saved);
   if (embeds(key.second)) give_back(key, Use::borders);
 }
@@ -175,17 +236,22 @@ void Pipeline::weight_gradient(const Key& key, const Step& step) {
   give_back(key, Use::operands);
 }
 
+// The next chunk reads a chunk's border, on the next stage or here.
 template <class F>
 void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
-  const int stage = stages_.rank(), stages = stages_.size();
   const Region borders = region(Use::borders, 0);
-  for (int c = 0; c < chunks_; ++c) {
-    const Scope scope(stream_, borders);
-    const auto border = [&](bool none) { return none ? Tensor{} : model_.border(stream_, batch, borders); };
-    const models::ChunkBorders place{.number = c, .in = border(embeds(c)), .out = border(has_head(c))};
-    if (place.in) transfers_.receive(stream_, place.in, (stage + stages - 1) % stages);
-    f(place);
-    if (place.out) transfers_.send(stream_, place.out, (stage + 1) % stages);
+  const Scope scope(stream_, borders);
+  const int here = stages_.rank();
+  Tensor in, out;
+  for (int c = 0; c < shape_.chunks; ++c) {
+    const int before = part(c) - 1, after = part(c) + 1;
+    if (!embeds(c) && !in) in = model_.border(stream_, batch, borders);
+    if (!has_head(c) && !out) out = model_.border(stream_, batch, borders);
+    if (!embeds(c) && shape_.stage_of(before) != here) transfers_.receive(stream_, in, shape_.stage_of(before));
+    f(models::ChunkBorders{.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    if (has_head(c)) continue;
+    if (shape_.stage_of(after) == here) std::swap(in, out);
+    else transfers_.send(stream_, out, shape_.stage_of(after));
   }
 }
 
@@ -197,7 +263,7 @@ void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const n
 
 void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) {
   each_chunk(batch, [&](const models::ChunkBorders& place) { model_.logits(stream_, batch, pass, last, logits, place); });
-  stages_.broadcast(stream_, logits, stages_.size() - 1);
+  stages_.broadcast(stream_, logits, shape_.stage_of(shape_.parts() - 1));
   stages_.finish(stream_);
 }
 

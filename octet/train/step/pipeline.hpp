@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "octet/models/model.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/transfers.hpp"
+#include "octet/parallel/turns.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/upload.hpp"
 
@@ -26,14 +28,17 @@ namespace octet::train {
 ///
 ///   borders    from its input's arrival until its gradient leaves; the next micro-batch there waits until it has left
 ///   saved      activations, from its forward to the end of the gradient of its input
-///   operands   of weights' gradients, from its forward to the end of these. Of zero_bubble alone, which computes them later; other
-///              schedules have operands beside the activations
+///   operands   of weights' gradients, from its forward to the end of these. Of micro-batches for which the schedule computes them later;
+///              others have operands beside the activations
 ///
 /// The computation of a chunk is recorded and replayed by parts (tensor/replay.hpp): forward, backward, gradients of weights. A form of it
 /// is a combination of slots, since each has addresses of its own. Transfers are launched between these parts.
 ///
 /// One stage is a pipeline of one chunk, which has all of a micro-batch before the next one begins: forward, backward and the work after
 /// them are one part of a recording, and nothing travels.
+///
+/// A forward and a backward of different micro-batches that a schedule pairs run in turn (parallel/turns.hpp). They are of different
+/// chunks.
 ///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
@@ -43,7 +48,7 @@ class Pipeline {
   using Wire = parallel::TensorWire;
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
   Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
-           const SequenceMember& = {});
+           const SequenceMember& = {}, parallel::Turns& = parallel::apart());
   ~Pipeline() { stages_.withdraw_sends(); }
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -60,6 +65,7 @@ class Pipeline {
     // the end of that work, and the border's gradient with it, so this micro-batch runs normally. With one stage the work of a micro-batch
     // depends on its place.
     bool exchanges = false;
+    parallel::Turns::Piece piece = {};  // is told of each piece of passes in turn
   };
   /// Forward and backward of all micro-batches in the order of the schedule. False if a micro-batch did not begin.
   bool train(std::span<const data::Batch>, const Step&);
@@ -91,12 +97,16 @@ class Pipeline {
   };
   using Key = std::pair<int, int>;  // micro-batch, chunk
 
-  int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
+  /// The actions of this stage, and the micro-batches whose gradients of weights are computed apart from those of inputs.
+  struct Course {
+    parallel::StageActions actions;
+    std::set<Key> deferred;
+  };
+  Course course_of(const std::vector<parallel::StageActions>&) const;
+  int part(int chunk) const { return shape_.part(stages_.rank(), chunk); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
-  bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
-  bool one_chunk() const { return chunks_ * stages_.size() == 1; }
-  /// Whether gradients of weights are computed apart from those of inputs.
-  bool defers() const { return schedule_ == parallel::Schedule::zero_bubble; }
+  bool has_head(int chunk) const { return part(chunk) + 1 == shape_.parts(); }
+  bool one_chunk() const { return shape_.parts() == 1; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
   static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }
   Region take(Flight&, Use);
@@ -106,10 +116,15 @@ class Pipeline {
   scaling::Pass pass_of(Flight&, const Step&);
   Replay::Form form_of(const Key&, const Flight&, const Step&) const;
   Replay::Turn turn_of(const Key&, const Flight&, int micro_batches, const Step&);
-  void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
+  void run(const Course&, std::span<const data::Batch>, const Step&);
   bool train_whole(std::span<const data::Batch>, const Step&);
-  void forward(const Key&, std::span<const data::Batch>, const Step&);
-  void backward(const Key&, const Step&);
+  void receive(const parallel::PipelineAction&, std::span<const data::Batch>);
+  void send(const parallel::PipelineAction&, std::span<const data::Batch>);
+  void compute(const parallel::PipelineAction&, const Course&, std::span<const data::Batch>, const Step&);
+  void forward(const Key&, bool defers, std::span<const data::Batch>, const Step&);
+  void backward(const Key&, const Step&, Stream&);
+  void pair(const parallel::PipelineAction& forward, const parallel::PipelineAction& backward, const Course&, std::span<const data::Batch>,
+            const Step&);
   void weight_gradient(const Key&, const Step&);
   /// f(borders) for each chunk of this stage, without saved activations.
   template <class F>
@@ -122,14 +137,16 @@ class Pipeline {
   models::Model& model_;
   comm::Communicator& stages_;
   parallel::Schedule schedule_;
-  int chunks_;
+  parallel::PipelineShape shape_;
   parallel::Transfers transfers_;
   SequenceMember member_;
+  parallel::Turns& turns_;
+  std::unique_ptr<Stream> beside_;  // of the second pass of a pair, with scratch of its own
   std::map<Key, Flight> flights_;
   Replay recordings_;
-  std::array<std::vector<bool>, uses> taken_;      // slots, by use
-  std::map<int, Leaving> leaving_;                 // gradients of inputs, by their slot of borders
-  std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
+  std::array<std::vector<bool>, uses> taken_;  // slots, by use
+  std::map<int, Leaving> leaving_;             // gradients of inputs, by their slot of borders
+  std::map<int, Course> courses_;              // by the number of micro-batches
 };
 
 }  // namespace octet::train

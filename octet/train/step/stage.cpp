@@ -62,14 +62,13 @@ WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
 }
 
 std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {
-  const std::size_t stages = std::size_t(c.ranks.pipeline);
-  const std::vector<std::int64_t> division =
-      parallel::divide_layers(c.shape.layers, int(c.ranks.pipeline * c.ranks.chunks), costs_of(c, target));
-  std::vector<std::vector<models::Chunk>> out(stages);
+  const parallel::PipelineShape shape = parallel::pipeline_shape(c.ranks.schedule, c.ranks.pipeline, c.ranks.chunks_of_stage(), 0);
+  const std::vector<std::int64_t> division = parallel::divide_layers(c.shape.layers, shape.parts(), costs_of(c, target));
+  std::vector<std::vector<models::Chunk>> out(std::size_t(shape.stages));
   int first = 0;
-  for (std::size_t part = 0; part < division.size(); ++part) {
-    const int end = first + int(division[part]);
-    out[part % stages].push_back({first, end});
+  for (int part = 0; part < shape.parts(); ++part) {
+    const int end = first + int(division[std::size_t(part)]);
+    out[std::size_t(shape.stage_of(part))].push_back({first, end});
     first = end;
   }
   return out;

@@ -5,7 +5,7 @@
 
 namespace octet::train {
 
-/// The chunks of a model that each stage of a pipeline has: ranks.pipeline x ranks.pipeline_chunks parts of consecutive blocks, of which
+/// The chunks of a model that each stage of a pipeline has: ranks.pipeline times its chunks parts of consecutive blocks, of which
 /// the costliest one costs as little as possible on the target, by parallel::layer_costs() of the precision plan. Throws ConfigError,
 /// naming the rule and what to change, for a model, a number of stages or options that a pipeline does not have.
 std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig&, const Target&);

@@ -13,18 +13,19 @@ namespace {
 using Staged = std::vector<std::pair<std::unique_ptr<Parameter>, int>>;
 
 // Those of the whole model: those of blocks belong to the stage of their block, the ones before
-// the blocks to the first stage, the ones behind them to the last.
+// the blocks to the first stage, the ones behind them to the stage of the last block.
 struct Collect final : nn::Visitor {
-  explicit Collect(const std::vector<std::vector<models::Chunk>>& chunks) : last(int(chunks.size()) - 1) {
-    for (int stage = 0; stage <= last; ++stage)
-      for (const models::Chunk& chunk : chunks[std::size_t(stage)])
-        for (int b = chunk.first; b < chunk.end; ++b) stages.emplace(b, stage);
+  explicit Collect(const std::vector<std::vector<models::Chunk>>& chunks) {
+    for (std::size_t stage = 0; stage < chunks.size(); ++stage)
+      for (const models::Chunk& chunk : chunks[stage])
+        for (int b = chunk.first; b < chunk.end; ++b) stages.emplace(b, int(stage));
+    last = stages.rbegin()->second;
   }
   void block(int number) override { now = number, before = false; }
   void parameter(Parameter& p) override {
     out.emplace_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role), before ? 0 : now < 0 ? last : stages.at(now));
   }
-  int last, now = -1;
+  int last = 0, now = -1;
   bool before = true;
   std::map<int, int> stages;  // by block
   Staged out;

@@ -49,7 +49,12 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
     tell(StepPart::micro_batch);
     return true;
   };
-  if (!engine_.train(micro_batches, of_micro_batch(options.measure), tokens, proceeds)) {
+  parallel::Turns::Piece piece;
+  if (options.listener != nullptr)
+    piece = [&](const std::string& pass, std::string_view part, double begin, double end) {
+      options.listener->piece(pass, part, begin, end);
+    };
+  if (!engine_.train(micro_batches, of_micro_batch(options.measure), tokens, proceeds, piece)) {
     engine_.precision.slots().clear_measurements(engine_.stream);
     quantize_weights_again();
     return false;

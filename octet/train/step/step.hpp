@@ -24,6 +24,8 @@ class PartListener {
  public:
   virtual ~PartListener() = default;
   virtual void begins(StepPart) = 0;
+  /// A piece of a pass that takes turns with another has ended: parallel::Turns::Piece.
+  virtual void piece(const std::string& /*pass*/, std::string_view /*piece*/, double /*begin*/, double /*end*/) {}
 };
 
 struct StepOptions {

@@ -209,7 +209,7 @@ CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRa
   ranks.long_work([&] { corpus.emplace(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary); });
   require_possible(asked, ranks);
   fix_steps(asked, *corpus, ranks);
-  asked.compare.text = to_text(corpus->dataset().fingerprint());
+  asked.compare.text = to_text(corpus->fingerprint());
   std::optional<Study> study;
   if (ranks.leads()) study = Study::begin(asked);
   const std::string folder = ranks.of_first(study ? study->folder() : "");
@@ -228,7 +228,7 @@ CompareOutcome resume_compare(const std::string& folder, Console::Kind console, 
     return carry_out(study, nullptr, console, ranks);
   std::optional<Corpus> corpus;
   ranks.long_work([&] { corpus.emplace(asked.data, asked.train, asked.model.shape().vocabulary); });
-  if (to_text(corpus->dataset().fingerprint()) != study.config().compare.text)
+  if (to_text(corpus->fingerprint()) != study.config().compare.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));
   // Runs that come later multiply as the earlier ones did.

@@ -80,8 +80,10 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
     throw ConfigError(format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists the keys that may change)",
                              wrong, new_run));
   if (text != manifest.text)
-    throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with",
-                           printable(now.data.path), printable(checkpoint)));
+    throw DataError(
+        format("data.path = \"{}\" holds another text than the one {} was trained on, or data.mix has other texts or shares; name "
+               "the datasets that the run began with",
+               printable(now.data.path), printable(checkpoint)));
 }
 
 namespace {

@@ -19,7 +19,7 @@ Resumed resumed_run(const std::string& folder, const RunConfig& config, const Co
   for (const auto& sentence : damaged) out.told.emplace_back("checkpoint", sentence);
   if (!out.checkpoint) return out;
   const std::string path = store.path(out.checkpoint->step);
-  require_same_run(config, to_text(corpus.dataset().fingerprint()), *out.checkpoint, path);
+  require_same_run(config, to_text(corpus.fingerprint()), *out.checkpoint, path);
   out.precision = {recipe_of_step(config_of(*out.checkpoint, path), out.checkpoint->step), safer_layers_of(path, *out.checkpoint)};
   return out;
 }

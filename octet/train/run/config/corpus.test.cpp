@@ -32,6 +32,21 @@ TEST_F(TwoFolders, WithAnEvaluationSetARunTrainsOnAllDocumentsAndEvaluatesAllOfT
   EXPECT_EQ(read, wanted);
 }
 
+TEST_F(TwoFolders, ATextOfAMixtureIsTrainedOnByItsShareAndNeedsTheSameTokenizer) {
+  const std::string second = config.eval_path;
+  config.mix = {second + ":0.25"}, config.eval_path.clear();
+  const Corpus mixed(config, {}, 257);
+  std::size_t of_second = 0;
+  for (std::uint64_t sample = 0; sample < 400; ++sample) of_second += mixed.training().place(sample, 1).text;
+  EXPECT_EQ(of_second, 100u);
+  config.mix = {second + ":0.5"};
+  EXPECT_NE(Corpus(config, {}, 257).fingerprint(), mixed.fingerprint()) << "a resumed run has the same shares";
+  config.mix = {"nowhere:0.5"};
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Corpus(config, {}, 257); }), "data.mix: there is no folder 'nowhere'"));
+  config.mix = {"nowhere"};
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Corpus(config, {}, 257); }), "data.mix: \"nowhere\" must be PATH:SHARE"));
+}
+
 TEST_F(TwoFolders, BothPartsMaskDocumentsOrNeither) {
   for (const bool mask : {false, true}) {
     config.document_mask = mask;

@@ -17,11 +17,12 @@ std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig&
   if (!engine.axes.has_stages()) return {};
   std::vector<scaling::PlanRow> rows;
   const auto chunks = chunks_of_stages(c, engine.stream.target());
-  const auto stages = int(chunks.size());
+  const parallel::PipelineShape shape = parallel::pipeline_shape(c.ranks.schedule, c.ranks.pipeline, c.ranks.chunks_of_stage(), 0);
+  const int stages = shape.stages, last = shape.stage_of(shape.parts() - 1);
   for (int s = 0; s < stages; ++s)
     rows.push_back({format("stage {} of {}", s, stages), 0, 0, std::string(to_text(c.ranks.schedule)),
                     format("blocks {}{}{}", text_of(chunks[std::size_t(s)]), s == 0 ? ", after the embedding" : "",
-                           s + 1 == stages ? ", before the head" : "")});
+                           s == last ? ", before the head" : "")});
   const bool coded = c.comm.pipeline == parallel::TensorWire::e4m3;
   rows.push_back({"borders of stages", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),
                   coded ? "comm.pipeline: activations and their gradients, with a scale per 128 values"

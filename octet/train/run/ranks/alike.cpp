@@ -18,7 +18,7 @@ std::vector<parallel::Fact> facts_of_program() {
 void require_alike(Stream& stream, comm::Communicator& ranks, const RankInputs& own) {
   if (ranks.size() == 1) return;
   std::vector<parallel::Fact> facts = {{"configuration", to_text(data::checksum_of(config::to_toml(own.config)))},
-                                       {"dataset", to_text(own.corpus.dataset().fingerprint())},
+                                       {"dataset", to_text(own.corpus.fingerprint())},
                                        {"run to resume", own.resume},
                                        {"type of GEMMs", own.gemm_type},
                                        {"checksum of config.json and tokenizer files", to_text(models::checksum_of(own.companions))}};

@@ -119,6 +119,52 @@ TEST(ExpertRanks, SendFewerRowsWhereTokensVisitFewerRanks) {
   std::printf("%d bytes with one rank per token, %d without a limit\n", int(limited), int(free));
 }
 
+// Bytes of rows, sums and choices from this rank to those of the other half, as if halves were hosts.
+struct BetweenHosts final : comm::CallListener {
+  void called(const comm::Call& call, std::int64_t, double, double) override {
+    const std::int64_t half = std::int64_t(call.sent.size()) / 2;
+    for (std::int64_t r = 0; r < std::int64_t(call.sent.size()); ++r)
+      if (r / half != rank / half) bytes += call.sent[std::size_t(r)] * std::int64_t(size_of(call.from.dtype));
+  }
+  std::int64_t rank = 0, bytes = 0;
+};
+
+std::vector<std::int64_t> between_hosts(const EngineConfig& config, const Mesh& mesh) {
+  std::vector<std::int64_t> out(std::size_t(mesh.all()));
+  on(config, mesh, [&](Engine& e, int rank) {
+    begin_steps(e);
+    BetweenHosts sent;
+    sent.rank = rank;
+    e.axes.experts().set_listener(&sent);
+    e.train_one(batch_of(0, rank), {.kind = scaling::Pass::Kind::train}, tokens * mesh.data);
+    e.axes.experts().set_listener(nullptr);
+    out[std::size_t(rank)] = sent.bytes;
+  });
+  return out;
+}
+
+// Two kept groups of two experts are all four choices of a token: so half of the choices are rows.
+TEST(ExpertRanks, OnTwoHostsSendTheBytesOfTheFormulaAndFewerWithALimit) {
+  constexpr int ranks = 8, hosts = 2;
+  EngineConfig config = config_of("fp32", 2 * ranks, 4);
+  config.shape.layers = 1;
+  const auto total = [&] {
+    const auto sent = between_hosts(config, {.data = ranks, .expert = ranks});
+    return std::accumulate(sent.begin(), sent.end(), std::int64_t(0));
+  };
+  const std::int64_t free = total();
+  config.shape.experts.groups = ranks, config.shape.experts.kept_groups = 2;
+  const auto choices = choices_of(config, ranks);
+  double rows = 0;  // from one host to the other
+  for (int from = 0; from < ranks; ++from)
+    for (int e = 0; e < 2 * ranks; ++e)
+      if (from * hosts / ranks != e / 2 * hosts / ranks) rows += double(choices[std::size_t(from)][std::size_t(e)]) / 2;
+  constexpr double J = 2, row = width * 4, of_forward = row + 8 * J + row, of_backward = 2 * row + row + 4 * J;
+  EXPECT_GT(rows, ranks * tokens / 2);
+  EXPECT_EQ(double(total()), rows * (of_forward + of_backward));
+  EXPECT_LT(double(total()), 0.75 * double(free));
+}
+
 MeshSteps steps_of(const EngineConfig& config, const Mesh& mesh, int steps = 2) {
   return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) {
     std::vector<data::Batch> own;
@@ -192,6 +238,33 @@ TEST(ExpertRanks, HaveTheMemoryAndTheWorkOfTheirPlan) {
         EXPECT_EQ(dry.step.sent_bytes, real.sent_bytes) << recipe << zero;
       });
     }
+}
+
+// The second pass has scratch of its own.
+TEST(ExpertRanks, WhosePassesTakeTurnsHaveTheMemoryAndTheWorkOfTheirPlan) {
+  EngineConfig config = config_of("block128");
+  config.shape.layers = 6;
+  const Mesh mesh{.data = 2, .pipeline = 2, .expert = 2};
+  mesh.set(config.ranks), config.ranks.schedule = parallel::Schedule::dualpipe_v, config.planned_ranks = 2;
+  const auto dry_of = [&](int stage) { return dry_run(config, machine::machine_target(Device::cpu), 2, 6, {.stage = stage}); };
+  const std::vector<DryRun> dry{dry_of(0), dry_of(1)};
+  on(config, mesh, [&](Engine& e, int rank) {
+    std::vector<data::Batch> batches;
+    for (int i = 0; i < 6; ++i) batches.push_back(batch_of(i, e.axes.sequence_group()));
+    StepRunner runner = begin_steps(e);
+    runner.run(batches, {.learning_rate = 1e-2});
+    const Work before = e.stream.work();
+    runner.run(batches, {.learning_rate = 1e-2});
+    const Work real = e.stream.work() - before;
+    runner.run(batches, {.learning_rate = 1e-2, .measure = true});
+    evaluate_batch(e, batch_of(0, rank));
+    const DryRun& planned = dry[std::size_t(e.axes.pipeline().rank())];
+    if (e.axes.leads_stage()) {
+      EXPECT_EQ(planned.memory.by_category, e.stream.arena().peak().by_category);
+    }
+    EXPECT_EQ(planned.step.collectives, real.collectives);
+    EXPECT_EQ(planned.step.sent_bytes, real.sent_bytes);
+  });
 }
 
 std::string exported(const Scratch& scratch, const std::string& name) {

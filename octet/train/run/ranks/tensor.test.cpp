@@ -66,6 +66,14 @@ TEST(Tensor, Fp32HasTheGradientsAndLossesOfOneRank) {
   }
 }
 
+// Norms behind branches are copies, as other norms are.
+TEST(Tensor, BlocksWithNormsBehindTheirBranchesHaveTheGradientsOfOneRank) {
+  const EngineConfig config = engine_of("gemma3_text", "fp32");
+  const MeshSteps one = steps_on(config, {}, 3), many = steps_on(config, Mesh{2, 2, 2}, 3);
+  EXPECT_LT(difference(one.gradients, many.gradients), 1e-4);
+  for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << "step " << s;
+}
+
 // At stages 2 and 3 gradients of heads that ranks share are summed as values, before they become codes. Sums of four micro-batches are
 // rounded stochastically, by at most half of E4M3's step, 2^-4, per addition.
 TEST(Tensor, SharedHeadsHaveGradientsInEightBitsWhereSumsAreDivided) {

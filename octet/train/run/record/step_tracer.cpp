@@ -67,6 +67,15 @@ void StepTracer::called(const comm::Call& call, std::int64_t sent_bytes, double 
   if (in_step_) trace_.exchanges.push_back({comm::to_text(call), nanoseconds(begin), nanoseconds(end), sent_bytes});
 }
 
+void StepTracer::under_way(const comm::Call& call, std::int64_t sent_bytes, double begin, double end) {
+  const std::lock_guard lock(mutex_);
+  if (in_step_) trace_.under_way.push_back({comm::to_text(call), nanoseconds(begin), nanoseconds(end), sent_bytes});
+}
+
+void StepTracer::piece(const std::string& pass, std::string_view piece, double begin, double end) {
+  if (in_step_ && !trace_.gpu) trace_.pieces.push_back({format("{}: {}", pass, piece), nanoseconds(begin), nanoseconds(end)});
+}
+
 telemetry::StepTrace StepTracer::finish() {
   ranks_.set_listener(nullptr);
   if (gpu_trace_) trace_.activities = gpu_trace_->finish();

@@ -31,7 +31,9 @@ class StepTracer final : public PartListener, comm::CallListener {
   telemetry::StepTrace finish();
 
  private:
+  void piece(const std::string& pass, std::string_view piece, double begin, double end) override;
   void called(const comm::Call&, std::int64_t sent_bytes, double begin, double end) override;
+  void under_way(const comm::Call&, std::int64_t sent_bytes, double begin, double end) override;
   std::int64_t now() const;
   void end_part();
   bool records_parts() const { return !trace_.gpu || waits_ != nullptr; }

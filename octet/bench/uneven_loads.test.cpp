@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include "octet/bench/sites.hpp"
+#include "octet/bench/steps.hpp"
+#include "octet/train/run/config/run_config.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
+
+namespace octet::bench {
+namespace {
+
+train::RunConfig small(const char* size) {
+  train::RunConfig c;
+  c.model.size = size, c.model.layers = 2;
+  c.data.sequence_length = 32, c.train.batch = 2, c.train.accumulate = 1;
+  return c;
+}
+
+Sites sites(const char* size) {
+  const train::RunConfig c = small(size);
+  return sites_of(train::dry_run(train::engine_config(c), Target(), 1, 1).plan, c.model.shape());
+}
+
+TEST(UnevenLoads, AreOfExpertsThatAreTheMlpOfABlockWithoutAnother) {
+  EXPECT_EQ(sites("moe-tiny").mlp_in.path, "layers.0.mlp.experts.gate_up");
+  EXPECT_EQ(sites("moe-tiny").mlp_out.path, "layers.0.mlp.experts.down");
+  EXPECT_EQ(sites("llama-tiny").mlp_in.path, "layers.0.mlp.gate_up");
+}
+
+TEST(UnevenLoads, AreThoseThatABiasOfTheirChoicesGives) {
+  const auto fullest = [](double spread) {
+    train::RunConfig c = small("moe-tiny");
+    const UnevenLoads loads(spread);
+    loads.configure(c);
+    return measure_step(c, Device::cpu, Target{}, 1, Floor{}, loads).fullest_load;
+  };
+  // A bias above all scores chooses the last 2 of 8 experts for every token.
+  EXPECT_EQ(fullest(100), 4);
+  EXPECT_LT(fullest(0), 3);
+  train::RunConfig dense = small("llama-tiny");
+  EXPECT_EQ(measure_step(dense, Device::cpu, Target{}, 1, Floor{}).fullest_load, 0);
+}
+
+}  // namespace
+}  // namespace octet::bench

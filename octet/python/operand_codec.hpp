@@ -1,0 +1,87 @@
+#pragma once
+
+#include <span>
+
+#include "octet/ops/quantize/sink.hpp"
+#include "octet/python/executor.hpp"
+#include "octet/scaling/recipe.hpp"
+
+namespace octet::python {
+
+/// A scaling recipe as a caller from Python gives it: name and options, as the section `recipe` of a configuration has them.
+struct CodecConfig {
+  std::string recipe = "current";
+  scaling::RecipeOptions options;
+  bool fast_accumulation = true;
+
+  void fields(config::FieldVisitor&);
+};
+
+/// Throws ConfigError when the recipe does not exist or has no 8-bit format.
+std::unique_ptr<scaling::Recipe> eight_bit_recipe(const CodecConfig&);
+
+/// One operand of a linear layer in memory of the caller, with the quantizer that encodes it and that quantizer's state: x [T, in],
+/// w [out, in] or dy [T, out] of nn::Linear, with its codes, bit for bit. `rows` is the orientation of y = x w^T and dx = dy w's dy; `cols`
+/// that of dW = dy^T x, and of w in dx.
+///
+/// A recipe that looks back on maxima knows the scale before the values come. Its first tensor sets it, unless its option `calibration` is
+/// 0. Later ones raise the maximum of the step, and end_step() makes the next scale.
+class OperandCodec {
+ public:
+  /// Throws as eight_bit_recipe().
+  OperandCodec(Executor&, std::uintptr_t queue, scaling::Operand, const CodecConfig&);
+  OperandCodec(const OperandCodec&) = delete;
+  OperandCodec& operator=(const OperandCodec&) = delete;
+
+  /// The orientations to encode, of values of that shape and type, f32 or bf16.
+  struct Request {
+    Shape shape;
+    DType values = DType::bf16;
+    bool rows = true, cols = true;
+  };
+  /// Memory that the caller allocates for a request: that of the columns first.
+  struct Part {
+    Shape shape;
+    DType dtype;
+    bool of_columns;
+  };
+  std::vector<Part> parts(const Request&) const;
+  /// Encodes values into that memory; with `records` it raises the maximum of the step. In the executor.
+  void encode(Stream&, const Tensor& values, const Request&, std::span<const Tensor> memory, bool records);
+  /// The same into scratch.
+  QTensor encode(Stream&, const Tensor& values, const Request&, bool records);
+  /// The operands that encode() left in that memory. Columns alone need their own parts alone.
+  QTensor operands(const Request&, std::span<const Tensor> memory) const;
+
+  /// State that is kept from step to step, by name, in memory of the executor: {"amax_history", f32 [L, 1]}, {"scale", f32 [1, 64]}, ...
+  /// Empty for recipes without any.
+  const std::vector<std::pair<std::string, Tensor>>& state() const { return state_; }
+  /// f32 [1]: the maximum of this step, which ranks join.
+  Tensor maximum() const { return slots_.amax(); }
+  /// Makes the next scale from the maxima.
+  void end_step(Stream&);
+  /// The scale was set from elsewhere: the next tensor does not set it.
+  void settle() { settled_ = true; }
+  /// The state is that of a new one.
+  void reset(Stream&);
+
+  const scaling::Recipe& recipe() const { return *recipe_; }
+  bool fast_forward() const { return fast_; }
+
+ private:
+  ops::QuantizeSpec spec(bool records) const;
+  ops::Sink sink(Stream&, const Request&, const ops::QuantizeSpec&, const Tensor& values) const;
+  void calibrate(Stream&, const Tensor& values);
+
+  scaling::Operand operand_;
+  Target target_;
+  std::unique_ptr<scaling::Recipe> recipe_;
+  bool fast_, settled_;
+  scaling::SlotTable table_;
+  scaling::SlotGroup slots_;
+  std::unique_ptr<scaling::Quantizer> quantizer_;
+  std::vector<std::pair<std::string, Tensor>> state_;
+  std::vector<std::vector<std::byte>> first_;  // its content at first
+};
+
+}  // namespace octet::python
