@@ -207,7 +207,7 @@ that no computation hides:
 
 The rates of h100 were fitted to NVIDIA's and Octet's dense rows together. Starts of kernels were chosen on the rows of FP8-LM and of
 experts, and so were the loads of experts. The memory outside of tensors was fitted to FP8-LM. Layouts within 2% count as equal, and the
-simpler one wins. Rates of programs of 2023 and of GPUs with less power are predicted up to twice too high.
+simpler one wins. Rates of programs of 2023 and of GPUs with less power are predicted up to 3 times too high.
 
 **Failures.** Of 1,000 GPUs one fails every 50 hours, as 16,384 GPUs did that trained Llama 3. The best checkpoint interval and the lost time
 follow from Daly's formula. Set `--mtbf-hours`, `--checkpoint-seconds`, `--restart-minutes` and `--repair-hours` to those of your cluster.
