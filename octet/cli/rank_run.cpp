@@ -1,8 +1,17 @@
 #include "octet/cli/rank_run.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "octet/launch/run_note.hpp"
 
 namespace octet::cli {
+namespace {
+
+// The rank that reports may have begun to wait later than this one, and mpirun ends all ranks with the first that ends.
+constexpr std::chrono::seconds for_the_report(1);
+
+}  // namespace
 
 ExitCode run_on_ranks(const machine::RankWish& wish, const std::function<ExitCode(comm::Communicator&, const machine::RankPlace&)>& work) {
   ExitCode code = ExitCode::done;
@@ -14,6 +23,7 @@ ExitCode run_on_ranks(const machine::RankWish& wish, const std::function<ExitCod
     });
   } catch (const comm::CommError& e) {
     if (!e.others_tell) throw;
+    std::this_thread::sleep_for(for_the_report);
     return e.code();
   }
   return code;
