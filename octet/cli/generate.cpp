@@ -1,6 +1,7 @@
 #include "octet/base/file.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/generation_options.hpp"
+#include "octet/cli/generation_pace.hpp"
 #include "octet/data/json_lines.hpp"
 #include "octet/json/fields.hpp"
 
@@ -52,12 +53,17 @@ std::int64_t longest_of(const Options& o, std::size_t prompt) {
 void generate_one(const Options& o, const tokenizer::Tokenizer& tokenizer) {
   Ids ids = encoded(o, tokenizer, o.prompt, "--prompt");
   const std::vector<std::int64_t> ends = o.end_ids(tokenizer);
+  GenerationPace pace;
   const auto engine = o.load(longest_of(o, ids.size()));
   const auto decoder = train::Decoder::make(*engine, o.decoding(1, engine->longest_sequence));
   Writer writer(o, tokenizer, ids);
-  const auto end = train::generate(*engine, *decoder, std::span(&ids, 1), o.generation(ends),
-                                   [&](std::size_t, std::int32_t id) { return writer.add(id); });
+  pace.loaded(), pace.begin_batch();
+  const auto end = train::generate(*engine, *decoder, std::span(&ids, 1), o.generation(ends), [&](std::size_t, std::int32_t id) {
+    pace.token();
+    return writer.add(id);
+  });
   writer.finish();
+  pace.tell();
   if (end.front() == train::GenerationEnd::not_finite) o.refuse_logits();
 }
 
@@ -102,21 +108,27 @@ void generate_batches(const Options& o, const tokenizer::Tokenizer& tokenizer) {
     longest = std::max(longest, texts.back().size());
   }
   const std::vector<std::int64_t> ends = o.end_ids(tokenizer);
+  GenerationPace pace;
   const auto engine = o.load(longest_of(o, longest));
   const std::size_t batch = std::min(std::size_t(o.batch), texts.size());
   const auto decoder = train::Decoder::make(*engine, o.decoding(std::int64_t(batch), engine->longest_sequence));
+  pace.loaded();
   for (std::size_t first = 0; first < texts.size(); first += batch) {
     const std::span<Ids> part = std::span(texts).subspan(first, std::min(batch, texts.size() - first));
     std::vector<Line> lines;
     for (std::size_t i = 0; i < part.size(); ++i) lines.push_back({prompts[first + i], "", 0, GeneratedText(tokenizer, part[i], o.stops)});
-    const auto end =
-        train::generate(*engine, *decoder, part, o.generation(ends), [&](std::size_t i, std::int32_t id) { return lines[i].add(id); });
+    pace.begin_batch();
+    const auto end = train::generate(*engine, *decoder, part, o.generation(ends), [&](std::size_t i, std::int32_t id) {
+      pace.token();
+      return lines[i].add(id);
+    });
     for (std::size_t i = 0; i < part.size(); ++i) {
       if (end[i] == train::GenerationEnd::not_finite) o.refuse_logits();
       output::write(lines[i].json(end[i]));
     }
     output::finish();
   }
+  pace.tell();
 }
 
 ExitCode generate_text(const Options& o) {

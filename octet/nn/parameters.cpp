@@ -270,24 +270,6 @@ void set_values(Stream& stream, const ParameterSlice& slice, const float* whole,
   set_values(stream, StoredSlice{slice.value, slice.parameter->shape, slice.first}, whole, tiny);
 }
 
-namespace {
-
-// The values here of a part, whose runs are short: all are made on the host, in portions of the whole.
-std::vector<float> normal_part(const Parameter& p, std::uint64_t key) {
-  Stream host(Device::cpu);
-  std::vector<float> out(std::size_t(p.shape.count()));
-  each_run(p.cut.pieces, [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
-    const Scope scope(host);
-    const std::int64_t from = place / 4 * 4, count = round_up(place + n, 4) - from;
-    const Tensor values = host.empty({count}, DType::f32);
-    ops::fill_normal(host, key, p.init.standard_deviation, values, from);
-    std::copy_n(values.f32() + (place - from), n, out.data() + begin);
-  });
-  return out;
-}
-
-}  // namespace
-
 void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed) {
   const Parameter& p = *slice.parameter;
   ++slice.parameter->version;
@@ -297,10 +279,8 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
     case Init::Kind::ones: return set_values(stream, slice, values(1).data());
     case Init::Kind::normal: break;
   }
-  const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  if (p.cut && stream.device() == Device::null) return;  // a dry run has no use for values made on the host
-  if (p.cut) return set_values(stream, slice, normal_part(p, key).data());
-  ops::fill_normal(stream, key, p.init.standard_deviation, StoredSlice{slice.value, p.shape, slice.first});
+  const StoredSlice values_here{slice.value, p.shape, slice.first, &p.cut};
+  ops::fill_normal(stream, seed ^ hash_of(p.path.c_str()), p.init.standard_deviation, values_here);
 }
 
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) { initialize(stream, whole_slice(p), seed); }

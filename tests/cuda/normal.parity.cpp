@@ -23,6 +23,18 @@ std::vector<Case> make() {
                          side.result("codes", x.codes, same_bits());
                          side.result("scales", x.scales, same_bits());
                        }});
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3, Storage::e4m3_tensor})
+    for (const std::int64_t columns : {37, 64, 1000})
+      cases.push_back({format("fill_normal {} {} columns of more", name(storage), columns), [=](Side& side) {
+                         const Cut cut = Cut::of_columns({999, 1003}, 3, columns);
+                         const std::int64_t n = 999 * columns;
+                         Stored x{.codes = side.poisoned({n}, code_type(storage)), .scales = {}, .storage = storage};
+                         const bool scaled = scales_tensor(storage) || scales_blocks(storage);
+                         if (scaled) x.scales = side.poisoned(scales_shape(storage, n), scales_type(storage));
+                         ops::fill_normal(side.stream(), 0x123456789ABCDEFull, 0.02, StoredSlice{x, {n}, 0, &cut});
+                         side.result("codes", x.codes, same_bits());
+                         if (scaled) side.result("scales", x.scales, same_bits());
+                       }});
   return cases;
 }
 const Cases registered(make);

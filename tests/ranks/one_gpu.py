@@ -105,6 +105,13 @@ def jobs(everything):
             1e-4 if r == "fp32" else 5e-2)
     add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
     add("experts-data", 4, half // 2, ["recipe.name=fp32", *experts, "ranks.expert=2", "ranks.zero=1"], "experts-one-fp32", 1e-4)
+    for stage in range(1, 4):
+        add(f"shard-{stage}", 4, half // 2, ["recipe.name=fp32", f"ranks.zero={stage}", "ranks.shard=2"], "one-fp32", 1e-5)
+    # Two passes of dualpipe_v take turns at the exchanges; gradients have the bits of 1f1b.
+    turns = [*experts, "model.router_balance=layer", "ranks.data=2", "ranks.expert=2", "ranks.pipeline=2"]
+    for r in few:
+        add(f"experts-1f1b-{r}", 4, half, [f"recipe.name={r}", *turns, "ranks.pipeline_schedule=1f1b"])
+        add(f"experts-dualpipe-{r}", 4, half, [f"recipe.name={r}", *turns, "ranks.pipeline_schedule=dualpipe_v"], f"experts-1f1b-{r}")
     if everything:
         cube = ["ranks.tensor=2", "ranks.data=2", "ranks.pipeline=2", "ranks.zero=1"]
         for r in ["fp32", "current"]:

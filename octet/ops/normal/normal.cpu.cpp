@@ -14,12 +14,28 @@ void fill_normal(std::uint64_t key, float deviation, const Tensor& x, std::int64
   });
 }
 
+namespace {
+
+/// Values [place, place + n) of the whole, fewer than a group and its draw's first ones.
+void fill_run(const ops::FillStoredNormal& a, float* to, std::int64_t place, std::int64_t n) {
+  alignas(64) float values[storage_block + 4];
+  const std::int64_t from = place / 4 * 4, before = place - from;
+  for (std::int64_t i = 0; i < before + n; i += 2 * width) fill_pairs(a.key, a.deviation, values + i, from + i, before + n - i);
+  __builtin_memcpy(to, values + before, std::size_t(n) * sizeof(float));
+}
+
+}  // namespace
+
 void fill_stored_normal(const ops::FillStoredNormal& a) {
   const auto make = [&](std::int64_t first, std::int64_t count) {
     return [&a, first, count](std::int64_t group, GroupLane::Group& x) {
       alignas(64) float values[storage_block] = {};
       const std::int64_t begin = group * storage_block, n = std::min(storage_block, count - begin);
-      for (std::int64_t i = 0; i < n; i += 2 * width) fill_pairs(a.key, a.deviation, values + i, first + begin + i, n - i);
+      for (std::int64_t i = 0, run = 0; i < n; i += run) {
+        const std::int64_t at = first + begin + i;
+        run = std::min(a.places.neighbours(at), n - i);
+        fill_run(a, values + i, a.places(at), run);
+      }
       __builtin_memcpy(&x, values, sizeof(values));
     };
   };

@@ -25,16 +25,32 @@ __global__ void normal_kernel(std::int64_t count, std::uint64_t key, float devia
     if (first + i < count) store(x, first + i, Pack<1>{values.v[i]});
 }
 
+__device__ __forceinline__ float normal_value(std::uint64_t key, std::int64_t place, float deviation) {
+  const Pack<4> draw = normal_values(key, place / 4, deviation);
+  float out = draw.v[0];
+#pragma unroll
+  for (int i = 1; i < 4; ++i)
+    if (place % 4 == i) out = draw.v[i];
+  return out;
+}
+
 /// A thread's eight values of a group of a slice.
 struct NormalGroup {
+  Places places;
   std::int64_t first, count;
   std::uint64_t key;
   float deviation;
 
   __device__ __forceinline__ void operator()(std::int64_t group, GroupLanes::Group& x) const {
     GroupLanes{}.each_pack(count, group, x, [&](int pack, EightCursor c) {
-      const std::int64_t draw = (first + c.at) / 4;
-      const Pack<4> low = normal_values(key, draw, deviation), high = normal_values(key, draw + 1, deviation);
+      const std::int64_t at = first + c.at, place = places(at);
+      if (place % 4 != 0 || places.neighbours(at) < c.count) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+          if (i < c.count) x.v[pack].v[i] = normal_value(key, places(at + i), deviation);
+        return;
+      }
+      const Pack<4> low = normal_values(key, place / 4, deviation), high = normal_values(key, place / 4 + 1, deviation);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (i < c.count) x.v[pack].v[i] = low.v[i];
@@ -58,8 +74,8 @@ void fill_normal(Queue queue, std::uint64_t key, float deviation, const Tensor& 
 void fill_stored_normal(Queue queue, const ops::FillStoredNormal& a) {
   const Stored& out = a.out.stored;
   const std::int64_t whole = a.out.whole.count();
-  if (a.maximum) store_maximum(queue, whole, a.maximum, NormalGroup{0, whole, a.key, a.deviation});
-  encode_groups(queue, out, Tiny::flush, a.maximum, NormalGroup{a.out.first, out.count(), a.key, a.deviation});
+  if (a.maximum) store_maximum(queue, whole, a.maximum, NormalGroup{a.places, 0, whole, a.key, a.deviation});
+  encode_groups(queue, out, Tiny::flush, a.maximum, NormalGroup{a.places, a.out.first, out.count(), a.key, a.deviation});
 }
 
 }  // namespace octet::cuda

@@ -2,6 +2,7 @@
 
 #include "octet/ops/normal/normal.hpp"
 #include "octet/tensor/backend.hpp"
+#include "octet/tensor/places.hpp"
 
 namespace octet::ops {
 struct FillStoredNormal {
@@ -9,6 +10,7 @@ struct FillStoredNormal {
   float deviation;
   const StoredSlice& out;
   Tensor maximum;  // f32 [1], 0: per-tensor scales only
+  Places places;   // of the variable's values
 };
 }  // namespace octet::ops
 

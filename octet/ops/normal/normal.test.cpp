@@ -112,5 +112,32 @@ TEST(Normal, ASliceHasTheCodesAndTheScaleOfItsPartOfTheWhole) {
   EXPECT_THROW(fill_normal(stream, 1, 1, StoredSlice{two, {129}, 128}), ContractError);
 }
 
+TEST(Normal, APartHasTheValuesOfItsPlacesInTheWhole) {
+  const Cut cuts[] = {Cut::of_rows({60, 84}, 7, 31), Cut::of_columns({60, 84}, 30, 21),
+                      {.whole = {60, 84}, .pieces = {{84 * 5, 84 * 3, 84 * 5, 84 * 5}, {10 * 13, 84 * 20 + 1, 13, 84}}}};
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3_tensor, Storage::e4m3})
+    for (const Cut& cut : cuts) {
+      Stream stream(Device::cpu);
+      std::int64_t n = 0;
+      for (const CutPiece& p : cut.pieces) n += p.count;
+      const Tensor whole = stream.empty({60 * 84}, DType::f32), part = stream.empty({n}, DType::f32);
+      fill_normal(stream, 11, 0.02, whole);
+      each_run(cut.pieces, [&](std::int64_t begin, std::int64_t place, std::int64_t run) {
+        std::copy_n(whole.f32() + place, run, part.f32() + begin);
+      });
+      const auto stored = [&](std::int64_t values) {
+        Stored x{.codes = stream.empty({values}, code_type(storage)), .scales = {}, .storage = storage};
+        if (scales_tensor(storage) || scales_blocks(storage)) x.scales = stream.empty(scales_shape(storage, values), scales_type(storage));
+        return x;
+      };
+      const Stored wanted = stored(n), got = stored(n), slice = stored(n - 128);
+      encode_stored(stream, part, wanted);
+      fill_normal(stream, 11, 0.02, StoredSlice{got, {n}, 0, &cut});
+      EXPECT_EQ(testing::bytes(got.codes), testing::bytes(wanted.codes)) << name(storage);
+      fill_normal(stream, 11, 0.02, StoredSlice{slice, {n}, 128, &cut});
+      for (std::int64_t i = 128; i < n; ++i) ASSERT_EQ(value_at(slice, i - 128), value_at(wanted, i)) << name(storage) << " " << i;
+    }
+}
+
 }  // namespace
 }  // namespace octet::ops
