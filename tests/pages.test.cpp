@@ -42,6 +42,9 @@ constexpr Marked marked[] = {
     {"CONTRIBUTING.md", "build/cpu/octet_scaling_tests", "a test program that CI runs"},
     {"docs/benchmarks.md", "python3 -m venv venv-peers", packages},
     {"docs/benchmarks.md", "venv-peers/bin/python", packages},
+    {"docs/benchmarks.md", "python3 bench/peers/te_gpu.py", packages},
+    {"docs/benchmarks.md", "octet bench step --model qwen2.5-7b", gpus},
+    {"docs/experts.md", "octet launch --ranks 2 bench step", gpus},
     {"docs/long-runs.md", "octet compare examples/demo.toml", minutes},
     {"docs/experts.md", "OCTET_TWO_HOSTS", "needs root; makes two network namespaces"},
     {"docs/long-runs.md", "octet compare long.toml", gpus},
@@ -221,7 +224,9 @@ TEST(Pages, TheFirstRunQuotesItsPlan) {
   const std::string page = bytes_of(OCTET_SOURCE_DIR "/docs/first-run.md");
   std::istringstream lines(ended.out);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("model ") || line.starts_with("step ")) EXPECT_TRUE(testing::has(page, line + "\n")) << line;
+    if (line.starts_with("model ") || line.starts_with("step ")) {
+      EXPECT_TRUE(testing::has(page, line + "\n")) << line;
+    }
 }
 
 TEST(Pages, EveryMarkIsThatOfACommand) {

@@ -113,7 +113,8 @@ TEST(Normal, ASliceHasTheCodesAndTheScaleOfItsPartOfTheWhole) {
 }
 
 TEST(Normal, APartHasTheValuesOfItsPlacesInTheWhole) {
-  const Cut cuts[] = {Cut::of_rows({60, 84}, 7, 31), Cut::of_columns({60, 84}, 30, 21),
+  const Cut cuts[] = {Cut::of_rows({60, 84}, 7, 31),
+                      Cut::of_columns({60, 84}, 30, 21),
                       {.whole = {60, 84}, .pieces = {{84 * 5, 84 * 3, 84 * 5, 84 * 5}, {10 * 13, 84 * 20 + 1, 13, 84}}}};
   for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3_tensor, Storage::e4m3})
     for (const Cut& cut : cuts) {
