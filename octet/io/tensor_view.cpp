@@ -11,6 +11,9 @@ namespace {
 /// out[i] = to_float of the i-th T.
 template <class T>
 void decode_all(std::span<const std::byte> bytes, std::span<float> out) {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (out.size() >= std::size_t(1) << 16)
+#endif
   for (std::size_t i = 0; i < out.size(); ++i) {
     T x;
     std::memcpy(&x, bytes.data() + i * sizeof(T), sizeof(T));

@@ -77,19 +77,26 @@ void WeightPlace::for_each_portion(std::int64_t multiple_of, Visit visit) const 
   }
 }
 
-void WeightPlace::gather(std::int64_t first, std::vector<float>& values) const {
-  const float* const from = begin_ + first * row_step_;
+// copy(value here, value of the file) for rows from `first` on, each by one thread.
+template <class Value, class Copy>
+void WeightPlace::each_value(std::int64_t first, std::span<Value> values, const Copy& copy) const {
   const std::int64_t rows = std::int64_t(values.size()) / stored_columns_;
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < stored_columns_; ++c)
-      values[std::size_t(r * stored_columns_ + c)] = from[r * row_step_ + c * column_step_];
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static)
+#endif
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* const here = begin_ + (first + r) * row_step_;
+    Value* const of_file = values.data() + r * stored_columns_;
+    for (std::int64_t c = 0; c < stored_columns_; ++c) copy(here[c * column_step_], of_file[c]);
+  }
+}
+
+void WeightPlace::gather(std::int64_t first, std::vector<float>& values) const {
+  each_value(first, std::span(values), [](const float& here, float& of_file) { of_file = here; });
 }
 
 void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) const {
-  float* const to = begin_ + first * row_step_;
-  const std::int64_t rows = std::int64_t(values.size()) / stored_columns_;
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < stored_columns_; ++c) to[r * row_step_ + c * column_step_] = values[std::size_t(r * stored_columns_ + c)];
+  each_value(first, std::span(values), [](float& here, const float& of_file) { here = of_file; });
 }
 
 void WeightPlace::visit_rows(std::int64_t multiple_of, const std::function<void(std::span<const float>)>& visit) const {

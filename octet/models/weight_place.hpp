@@ -54,6 +54,8 @@ class WeightPlace {
   std::string scale_name(const WeightForm& form) const { return slice_.name + std::string(form.scale_suffix()); }
   std::string input_scale_name() const { return input_scale_of(slice_.name); }
   void write_codes(io::TensorFolderWriter&, const WeightForm&) const;
+  template <class Value, class Copy>
+  void each_value(std::int64_t first, std::span<Value> values, const Copy& copy) const;
   void gather(std::int64_t first, std::vector<float>& values) const;
   void scatter(std::int64_t first, const std::vector<float>& values) const;
 
