@@ -12,7 +12,7 @@ Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length
     : dataset_(&dataset), ranges_(std::move(ranges)), length_(length), documents_(documents) {
   if (length < 1) throw ConfigError(format("data.sequence_length must be at least 1, got {}", length));
   if (dataset.has_pairs())
-    throw ConfigError(format("{}: '{}' has pairs of answers, of which training with dpo.beta learns alone; name a text or conversations",
+    throw ConfigError(format("{}: '{}' has pairs of answers, which training with dpo.beta alone reads; name a text or conversations",
                              dataset.key(), printable(dataset.folder())));
   if (dataset.marks_context() && documents == Documents::joined)
     throw ConfigError(
