@@ -89,6 +89,9 @@ constexpr const char* conversations =
     "for i in $(seq 40); do echo '{\"prompt\": \"What is a word in the middle of a text?\", \"completion\": \"It is the '$i'th.\"}'; done "
     "> "
     "chat.jsonl\n";
+constexpr const char* pairs =
+    "for i in $(seq 20); do echo '{\"prompt\": \"Which?\", \"chosen\": \"The '$i'th.\", \"rejected\": \"None of '$i'.\"}'; done > "
+    "pairs.jsonl\n";
 constexpr const char* questions =
     "echo '{\"activity_label\": \"Cooking\", \"ctx_a\": \"A pan is hot.\", \"ctx_b\": \"the cook\", \"endings\": [\"waits.\", \"runs "
     "off.\"], "
@@ -98,6 +101,7 @@ const std::map<std::string, std::string> before = {
     {"docs/benchmarks.md", dataset},
     {"docs/checkpoints.md", std::string(dataset) + "sed -i 's/^data = 0/data = 2/' run.toml\n"},
     {"docs/compare.md", dataset},
+    {"docs/dpo.md", std::string(model_folder) + pairs},
     {"docs/fine-tuning.md", std::string(model_folder) + conversations},
     {"docs/generate.md",
      std::string("octet tokenize --input 'docs/*.md' --output data/docs\n") + "octet train run.toml --fp8 --name current\n"},

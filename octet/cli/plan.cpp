@@ -61,6 +61,7 @@ void require_data(const train::RunConfig& c) {
   data::DataConfig quick = c.data;
   quick.verify = false;
   const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
+  train::require_kind(corpus, c);
 }
 
 // Backends that the run's ranks may have here: that of ranks that were started; else those of octet launch and octet train, the one that

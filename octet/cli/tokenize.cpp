@@ -16,7 +16,7 @@ constexpr double least_mb = 1e-6;  // a byte
 struct Options {
   std::vector<std::string> inputs;
   std::string output, model, chat_template;
-  bool chat = false;
+  bool chat = false, pairs = false;
   double max_mb = 0;
   std::int64_t shard_bytes = std::int64_t(data::TokenizeOptions{}.shard_bytes);
   data::TokenizeOptions tokenize;
@@ -27,7 +27,8 @@ models::ChatTemplate chat_template_of(const Options& o) {
   const std::string folder = tokenizer == data::TokenizeOptions{}.tokenizer ? "" : is_folder(tokenizer) ? tokenizer : folder_of(tokenizer);
   if (!o.chat_template.empty()) return models::ChatTemplate::named(o.chat_template, folder.empty() ? "" : models::begin_of_text(folder));
   if (folder.empty())
-    throw ConfigError("--chat needs the template of a model: name its folder with --model, or a template with --chat-template");
+    throw ConfigError(format("{} needs the template of a model: name its folder with --model, or a template with --chat-template",
+                             o.pairs ? "--pairs" : "--chat"));
   return models::ChatTemplate::of_folder(folder);
 }
 
@@ -52,6 +53,7 @@ void add_tokenize(Program& program) {
                                     "  octet tokenize --input 'docs/**/*.md' --output data/docs\n"
                                     "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force\n"
                                     "  octet tokenize --chat --model Qwen3-0.6B --input chat.jsonl --output data/chat\n"
+                                    "  octet tokenize --pairs --model Qwen3-0.6B --input pairs.jsonl --output data/pairs\n"
                                     "  octet tokenize --input 'web-*.jsonl.zst' --field content --output data/web",
                                     Result::file);
   command.option("-i,--input", o->inputs,
@@ -67,8 +69,10 @@ void add_tokenize(Program& program) {
   command.flag("--chat", o->chat,
                "JSON lines are conversations, of which a model learns the answers alone: messages, ShareGPT, prompt and completion, or "
                "instruction and output");
+  command.flag("--pairs", o->pairs,
+               "JSON lines are pairs of a chosen and a rejected answer to a prompt, of which training with dpo.beta learns preferences");
   command.option("--chat-template", o->chat_template,
-                 "with --chat: " + joined(models::ChatTemplate::names()) + "; without it, that of the tokenizer's folder");
+                 "with --chat or --pairs: " + joined(models::ChatTemplate::names()) + "; without it, that of the tokenizer's folder");
   command.flag("--skip-bad-lines", o->tokenize.skip_bad_lines, "leave out JSON lines without such a text, and count them");
   command.option("--shard-bytes", o->shard_bytes, "largest size of a shard file", {.at_least = 1024});
   command.flag("--any-bytes", o->tokenize.any_bytes,
@@ -82,12 +86,17 @@ void add_tokenize(Program& program) {
         throw ConfigError("--tokenizer and --model both name a tokenizer; leave one out");
       o->tokenize.tokenizer = o->model;
     }
-    if (!o->chat && !o->chat_template.empty()) throw ConfigError("--chat-template is that of conversations; give --chat, too");
-    if (o->chat) o->tokenize.chat = [form = chat_template_of(*o)](const auto& messages) { return form.render(messages); };
+    if (o->chat && o->pairs) throw ConfigError("--chat and --pairs are two forms of JSON lines; leave one out");
+    o->tokenize.pairs = o->pairs;
+    const bool conversations = o->chat || o->pairs;
+    if (!conversations && !o->chat_template.empty())
+      throw ConfigError("--chat-template is that of conversations; give --chat, too, or --pairs");
+    if (conversations) o->tokenize.chat = [form = chat_template_of(*o)](const auto& messages) { return form.render(messages); };
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
-    output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
-                  grouped((long long)r.documents), bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
+    output::print("{}: {} tokens in {} {}, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
+                  grouped((long long)(o->pairs ? r.documents / 2 : r.documents)), o->pairs ? "pairs" : "documents",
+                  bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
     if (r.bad_lines > 0) log::warn("{} bad lines were left out", grouped((long long)r.bad_lines));
     if (r.empty_files + r.empty_lines > 0)
       log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files),

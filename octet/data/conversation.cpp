@@ -43,18 +43,82 @@ std::vector<Message> instruction(const json::Fields& line) {
   return {{"user", std::move(question)}, {"assistant", line.text("output")}};
 }
 
+json::Value parsed(std::string_view text, const std::string& place) {
+  return json::parse({.text = text,
+                      .file = place,
+                      .limits = {.bytes = JsonLines::most_line_bytes, .values = json::Limits::none, .piece = JsonLines::most_line_bytes},
+                      .place = json::Place::column});
+}
+
+// The message of the member "system", if there is one.
+std::vector<Message> system_of(const json::Fields& line) {
+  if (!line.has("system") || line.text("system").empty()) return {};
+  return {{"system", line.text("system")}};
+}
+
+// Without the messages of the question before it.
+std::vector<Message> answer_of(const json::Fields& line, std::string_view key, const std::vector<Message>& question) {
+  std::vector<Message> out;
+  add_side(out, line, key, "assistant");
+  const std::size_t all = question.size(), bare = all > 0 && question.front().role == "system" ? all - 1 : all;
+  for (const std::size_t n : {all, bare})
+    if (n > 0 && out.size() > n && std::equal(question.end() - std::ptrdiff_t(n), question.end(), out.begin())) {
+      out.erase(out.begin(), out.begin() + std::ptrdiff_t(n));
+      break;
+    }
+  return out;
+}
+
+void require_answer(const json::Fields& line, std::string_view key, const std::vector<Message>& answer) {
+  const auto empty = [](const Message& m) { return m.role == "assistant" && m.content.find_first_not_of(" \t\r\n") == std::string::npos; };
+  if (answer.empty() || answer.front().role != "assistant" || answer.back().role != "assistant" || std::ranges::any_of(answer, empty))
+    line.refuse(key, "an answer of the assistant that is not empty, behind the question of the pair");
+}
+
+// The messages with which both begin; each has at least one more.
+std::size_t common_messages(const std::vector<Message>& a, const std::vector<Message>& b) {
+  std::size_t n = 0;
+  while (n + 1 < a.size() && n + 1 < b.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
 }  // namespace
 
-std::vector<Message> conversation_of(std::string_view text, const std::string& place) {
-  const json::Value value =
-      json::parse({.text = text,
-                   .file = place,
-                   .limits = {.bytes = JsonLines::most_line_bytes, .values = json::Limits::none, .piece = JsonLines::most_line_bytes},
-                   .place = json::Place::column});
+AnswerPair answer_pair_of(std::string_view text, const std::string& place) {
+  const json::Value value = parsed(text, place);
   const json::Fields line(value, place);
-  std::vector<Message> out;
-  if (line.has("system")) out.push_back({"system", line.text("system")});
-  if (!out.empty() && out.front().content.empty()) out.clear();
+  for (const char* key : {"chosen", "rejected"})
+    if (!line.has(key)) throw DataError(format("{}: it has no \"{}\"; a pair has \"prompt\", \"chosen\" and \"rejected\"", place, key));
+  AnswerPair out{.question = system_of(line), .chosen = {}, .rejected = {}};
+  if (line.has("prompt")) add_side(out.question, line, "prompt", "user");
+  out.chosen = answer_of(line, "chosen", out.question), out.rejected = answer_of(line, "rejected", out.question);
+  if (!line.has("prompt")) {
+    const auto n = std::ptrdiff_t(common_messages(out.chosen, out.rejected));
+    out.question.insert(out.question.end(), out.chosen.begin(), out.chosen.begin() + n);
+    out.chosen.erase(out.chosen.begin(), out.chosen.begin() + n), out.rejected.erase(out.rejected.begin(), out.rejected.begin() + n);
+  }
+  if (std::ranges::all_of(out.question, [](const Message& m) { return m.role == "system"; }))
+    throw DataError(format("{}: the pair has no question: neither \"prompt\" nor messages with which both answers begin", place));
+  require_answer(line, "chosen", out.chosen), require_answer(line, "rejected", out.rejected);
+  if (out.chosen == out.rejected) throw DataError(format("{}: \"chosen\" and \"rejected\" are equal, so there is no preference", place));
+  return out;
+}
+
+std::vector<tokenizer::ChatPart> parts_of_answer(const tokenizer::ChatForm& form, const AnswerPair& pair,
+                                                 const std::vector<Message>& answer) {
+  std::vector<Message> messages = pair.question;
+  messages.insert(messages.end(), answer.begin(), answer.end());
+  auto earlier = std::ranges::count(pair.question, std::string("assistant"), &Message::role);
+  std::vector<tokenizer::ChatPart> parts = form(messages);
+  for (tokenizer::ChatPart& p : parts)
+    if (p.answer && earlier > 0) p.answer = false, --earlier;
+  return parts;
+}
+
+std::vector<Message> conversation_of(std::string_view text, const std::string& place) {
+  const json::Value value = parsed(text, place);
+  const json::Fields line(value, place);
+  std::vector<Message> out = system_of(line);
   if (line.has("messages")) add(out, line, "messages", "role", "content");
   else if (line.has("conversations")) add(out, line, "conversations", "from", "value");
   else if (line.has("prompt") && line.has("completion"))

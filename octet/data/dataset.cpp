@@ -28,6 +28,7 @@ void require_match(const Shard& shard, const ShardHeader& first, const Manifest&
   require(h.tokenizer == manifest.tokenizer, "the tokenizer", printable(manifest.tokenizer), h.tokenizer);
   number("the vocabulary", manifest.vocab_size, h.vocab_size);
   number("the flag of marks", first.marks_context, h.marks_context);
+  number("the flag of pairs", first.has_pairs, h.has_pairs);
   number("the token count", entry.tokens, h.token_count);
   number("the document count", entry.documents, h.document_count);
   number("the first token's place", first_token, h.first_token);
@@ -81,6 +82,9 @@ void Dataset::open_own(Verify verify) {
     require_match(shards_.back(), shards_.front().header(), manifest, entry, token_count_, document_count_);
     token_count_ += entry.tokens, document_count_ += entry.documents;
   }
+  if (has_pairs() && document_count_ % 2 != 0)
+    throw DataError(format("{}/{}: a dataset with pairs has two documents for each, and this one has {}; run `octet tokenize` again",
+                           printable(folder_), Manifest::file_name, document_count_));
 }
 
 std::uint64_t Dataset::document_start(std::uint64_t number) const {

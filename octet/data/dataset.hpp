@@ -28,6 +28,8 @@ class Dataset {
   std::int32_t vocab_size() const { return std::int32_t(shards_.front().header().vocab_size); }
   /// Whether tokens of it are no targets, such as those of questions.
   bool marks_context() const { return shards_.front().header().marks_context; }
+  /// Whether its documents are pairs of answers, the chosen one before the rejected one.
+  bool has_pairs() const { return shards_.front().header().has_pairs; }
   std::uint64_t token_count() const { return token_count_; }
   std::uint64_t document_count() const { return document_count_; }
   std::span<const Shard> shards() const { return shards_; }

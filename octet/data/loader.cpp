@@ -26,10 +26,8 @@ Loader::Item Loader::prepare(std::uint64_t position) const {
   Item item;
   try {
     Batch& batch = item.batch;
-    batch.rows = options_.rows, batch.length = mixture_.length();
+    batch = batch_for(mixture_.first(), options_.rows);
     batch.first_sample = position + std::uint64_t(options_.offset);
-    batch.document_mask = mixture_.documents() == Documents::masked;
-    batch.resize();
     for (std::int64_t r = 0; r < batch.rows; ++r) mixture_.read(batch.first_sample + std::uint64_t(r), options_.seed, batch, r);
   } catch (...) {
     item.error = std::current_exception();

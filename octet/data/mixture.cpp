@@ -45,8 +45,9 @@ Mixture::Mixture(std::vector<Text> texts) : texts_(std::move(texts)) {
   check(sum == whole_share, "mixture: shares must have the sum {}, got {}", whole_share, sum);
   std::int64_t end = 0;
   for (const Text& t : texts_) {
-    check(t.millionths > 0 && t.windows.length() == length() && t.windows.documents() == documents(),
-          "mixture: texts must have shares, and windows of one kind");
+    check(t.millionths > 0 && t.samples->length() == length() && t.samples->documents() == first().documents() &&
+              t.samples->pairs_per_row() == first().pairs_per_row(),
+          "mixture: texts must have shares, and samples of one kind");
     ends_.push_back(std::uint64_t(end += t.millionths / divisor));
   }
 }
@@ -61,9 +62,9 @@ Mixture::Place Mixture::place(std::uint64_t sample, std::uint64_t seed) const {
 
 void Mixture::read(std::uint64_t sample, std::uint64_t seed, Batch& batch, std::int64_t row) const {
   const Place p = place(sample, seed);
-  const Windows& windows = texts_[p.text].windows;
-  const std::uint64_t n = windows.count();
-  windows.read(Permutation(n, seed_of(seed, p.text), p.sample / n)(p.sample % n), batch, row);
+  const Samples& samples = *texts_[p.text].samples;
+  const std::uint64_t n = samples.count();
+  samples.read(Permutation(n, seed_of(seed, p.text), p.sample / n)(p.sample % n), batch, row);
 }
 
 std::uint64_t Mixture::epoch_samples() const {

@@ -27,11 +27,11 @@ std::string empty_file(std::uint64_t shard_bytes) {
 
 }  // namespace
 
-ShardBuilder::ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes, bool marks_context)
+ShardBuilder::ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes, bool marks_context, bool has_pairs)
     : shard_bytes_(shard_bytes), bytes_(empty_file(shard_bytes)) {
   check(shard_bytes >= least_shard_bytes, "shard builder: a shard must have at least {} bytes, got {}", least_shard_bytes, shard_bytes);
   header_.vocab_size = std::uint32_t(tokenizer.vocab_size());
-  header_.marks_context = marks_context;
+  header_.marks_context = marks_context, header_.has_pairs = has_pairs;
   header_.bytes_per_token = marks_context ? 4 : bytes_per_token_of(header_.vocab_size);
   header_.separator = tokenizer.document_separator() ? std::uint32_t(*tokenizer.document_separator()) : ShardHeader::no_separator;
   header_.tokenizer = tokenizer.name();

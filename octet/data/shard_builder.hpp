@@ -15,8 +15,9 @@ class ShardBuilder {
  public:
   static constexpr std::uint64_t least_shard_bytes = 1024;
 
-  /// `shard_bytes` >= least_shard_bytes bounds the size of every shard's file. `marks_context`: ids may have a context_mark.
-  ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes, bool marks_context = false);
+  /// `shard_bytes` >= least_shard_bytes bounds the size of every shard's file. `marks_context`: ids may have a context_mark;
+  /// `has_pairs`: with these, documents are pairs of answers.
+  ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes, bool marks_context = false, bool has_pairs = false);
 
   /// The next token begins a document.
   void begin_document() { document_pending_ = true; }

@@ -49,16 +49,18 @@ void add(TokenRanges& ranges, const TokenRange& range) {
 Split split_documents(const Dataset& dataset, double fraction) {
   if (!(fraction >= 0 && fraction < 1))
     throw ConfigError(format("data.eval_fraction must be at least 0 and below 1, got {}; 0.01 holds out 1% of the documents", fraction));
-  const std::uint64_t documents = dataset.document_count(), tokens = dataset.token_count();
+  const std::uint64_t each = dataset.has_pairs() ? 2 : 1;
+  const std::uint64_t documents = dataset.document_count() / each, tokens = dataset.token_count();
   Split split;
   if (fraction == 0 || documents <= 1) {
-    const std::uint64_t border = fraction == 0 ? tokens : tokens - held_out_count(fraction, tokens);
+    const std::uint64_t border = fraction == 0 || dataset.has_pairs() ? tokens : tokens - held_out_count(fraction, tokens);
     add(split.train, {0, border}), add(split.held_out, {border, tokens});
     return split;
   }
   const std::vector<bool> held_out = chosen(documents, held_out_count(fraction, documents));
   for (std::uint64_t i = 0; i < documents; ++i) {
-    const std::uint64_t begin = i == 0 ? 0 : dataset.document_start(i), end = i + 1 < documents ? dataset.document_start(i + 1) : tokens;
+    const std::uint64_t begin = i == 0 ? 0 : dataset.document_start(each * i),
+                        end = i + 1 < documents ? dataset.document_start(each * (i + 1)) : tokens;
     add(held_out[i] ? split.held_out : split.train, {begin, end});
   }
   return split;

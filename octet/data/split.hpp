@@ -23,7 +23,8 @@ struct Split {
 /// Holds out max(1, floor(fraction * documents)) documents for evaluation, never all; the rest is for training. They are those with the
 /// smallest hash of their number, so that they are spread over the dataset and of the same kind as the others, and a larger fraction holds
 /// out the same documents and more. A dataset of a single document is cut inside it, before its last max(1, floor(fraction * tokens))
-/// tokens. Fraction 0 holds out nothing. Throws ConfigError unless 0 <= fraction < 1.
+/// tokens. Of a dataset with pairs both documents of a pair are held out, and of a single pair nothing. Fraction 0 holds out nothing.
+/// Throws ConfigError unless 0 <= fraction < 1.
 Split split_documents(const Dataset&, double fraction);
 
 }  // namespace octet::data

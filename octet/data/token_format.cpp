@@ -11,6 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "shards are little-endian and copied as they are");
 
 constexpr std::string_view magic = "OCTETTOK";
+constexpr std::uint64_t flag_of_marks = 1, flag_of_pairs = 2;
 // Far beyond any corpus, so that no sum or product of counts overflows.
 constexpr std::uint64_t most_tokens = std::uint64_t(1) << 48;
 
@@ -102,7 +103,7 @@ std::string encode_header(const ShardHeader& h) {
   put(bytes, at_first_document, h.first_document);
   put(bytes, at_vocab_size, h.vocab_size);
   put(bytes, at_separator, h.separator);
-  put(bytes, at_flags, std::uint64_t(h.marks_context));
+  put(bytes, at_flags, (h.marks_context ? flag_of_marks : 0) | (h.has_pairs ? flag_of_pairs : 0));
   std::memcpy(bytes.data() + at_tokenizer, h.tokenizer.data(), h.tokenizer.size());
   put(bytes, at_tokens_checksum, h.tokens);
   put(bytes, at_documents_checksum, h.documents);
@@ -121,8 +122,9 @@ ShardHeader decode_header(std::string_view front, std::uint64_t file_bytes, cons
   h.vocab_size = get<std::uint32_t>(front, at_vocab_size);
   h.separator = get<std::uint32_t>(front, at_separator);
   const auto flags = get<std::uint64_t>(front, at_flags);
-  require(flags <= 1, path, at_flags, "the flags must be 0 or 1; run `octet tokenize` again with this program", std::to_string(flags));
-  h.marks_context = flags == 1;
+  require(flags == 0 || flags == flag_of_marks || flags == (flag_of_marks | flag_of_pairs), path, at_flags,
+          "the flags must be 0, 1 or 3; run `octet tokenize` again with this program", std::to_string(flags));
+  h.marks_context = (flags & flag_of_marks) != 0, h.has_pairs = (flags & flag_of_pairs) != 0;
   const std::string_view name = front.substr(at_tokenizer, ShardHeader::tokenizer_bytes);
   h.tokenizer = name.substr(0, name.find('\0'));
   h.tokens = get<Checksum>(front, at_tokens_checksum);

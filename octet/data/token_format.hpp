@@ -23,6 +23,7 @@ struct ShardHeader {
   std::uint64_t first_document = 0;  // number of the first document that begins in this shard
   std::uint32_t vocab_size = 0;
   std::uint32_t separator = no_separator;  // the id that ends a document
+  bool has_pairs = false;                  // each two documents are a chosen and a rejected answer; with marks_context
   bool marks_context = false;              // the highest bit of a token says that it is no target; bytes_per_token is 4
   std::string tokenizer;
   Checksum tokens, documents;  // of the bytes from the header to the document table, and of the table

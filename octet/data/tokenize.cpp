@@ -40,16 +40,27 @@ struct Encoding {
   const tokenizer::Tokenizer& tokenizer;
   JsonLines lines;
   tokenizer::ChatForm chat;  // JSON lines are conversations
+  bool pairs = false;        // or pairs of answers
 };
+
+// A conversation, or the two of a pair.
+void encode_line(std::string_view line, const std::string& place, const Encoding& how, Encoded& to) {
+  const auto add = [&](const std::vector<tokenizer::ChatPart>& parts) {
+    to.text_bytes += encode_conversation(how.tokenizer, parts, to.ids);
+    to.parts.push_back({to.ids.size(), true, true});
+  };
+  if (!how.pairs) return add(how.chat(conversation_of(line, place)));
+  const AnswerPair pair = answer_pair_of(line, place);
+  for (const auto& answer : {pair.chosen, pair.rejected}) add(parts_of_answer(how.chat, pair, answer));
+}
 
 void encode_conversations(const Piece& piece, const Encoding& how, Encoded& to) {
   if (!piece.json_lines)
-    throw ConfigError(format("'{}': --chat reads JSON lines, of files that end with .jsonl or .ndjson", printable(piece.path)));
+    throw ConfigError(format("'{}': {} reads JSON lines, of files that end with .jsonl or .ndjson", printable(piece.path),
+                             how.pairs ? "--pairs" : "--chat"));
   to.lines = each_line(how.lines.skip_bad, "correct the line, or leave bad lines out with --skip-bad-lines", piece.text, piece.path,
                        piece.first_line, [&](std::string_view line, const std::string& place) {
-                         const auto parts = how.chat(conversation_of(line, place));
-                         to.text_bytes += encode_conversation(how.tokenizer, parts, to.ids);
-                         to.parts.push_back({to.ids.size(), true, true});
+                         encode_line(line, place, how, to);
                          return true;
                        });
 }
@@ -90,10 +101,11 @@ void encode_all(const std::vector<Piece>& pieces, const Encoding& how, int threa
 /// The token stream on its way into shards.
 class Stream {
  public:
-  /// `separator`: the id that ends each document. Conversations (`chat`) have their own begin and end, and marks.
-  Stream(const tokenizer::Tokenizer& tokenizer, std::int32_t separator, std::uint64_t shard_bytes, bool chat, DatasetWriter& writer)
-      : separator_(separator), builder_(tokenizer, shard_bytes, chat), writer_(writer) {
-    if (chat) return;
+  /// `separator`: the id that ends each document. Conversations have their own begin and end, and marks.
+  Stream(const Encoding& how, std::int32_t separator, std::uint64_t shard_bytes, DatasetWriter& writer)
+      : separator_(separator), builder_(how.tokenizer, shard_bytes, bool(how.chat), how.pairs), writer_(writer) {
+    if (how.chat) return;
+    const tokenizer::Tokenizer& tokenizer = how.tokenizer;
     prefix_ = tokenizer.document_prefix();
     const auto suffix = tokenizer.document_suffix();
     end_.assign(suffix.begin(), suffix.end());
@@ -188,7 +200,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
                         TokenizeProgress* progress) {
   const auto tokenizer = tokenizer::open_tokenizer(options.tokenizer, {.end_of_document = options.end_of_document});
   const std::int32_t separator = separator_of(*tokenizer, options.tokenizer);
-  const Encoding how{*tokenizer, {options.field, options.skip_bad_lines}, options.chat};
+  const Encoding how{*tokenizer, {options.field, options.skip_bad_lines}, options.chat, options.pairs};
   const int threads = thread_count(options);
   if (options.shard_bytes < ShardBuilder::least_shard_bytes)
     throw ConfigError(format("--shard-bytes must be at least {}, got {}", ShardBuilder::least_shard_bytes, options.shard_bytes));
@@ -198,7 +210,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
 
   DatasetWriter writer(output, options.force);
   writer.set_tokenizer(*tokenizer, options.tokenizer);
-  Stream stream(*tokenizer, separator, options.shard_bytes, bool(options.chat), writer);
+  Stream stream(how, separator, options.shard_bytes, writer);
   PieceReader reader(selection.files, *tokenizer);
   TokenizeResult result{.empty_files = selection.empty_files, .left_out_files = selection.left_out_files};
   std::vector<Encoded> encoded;

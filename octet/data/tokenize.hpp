@@ -18,6 +18,7 @@ struct TokenizeOptions {
   bool any_bytes = false;                                // take files that are no text, too, as they are
   std::string field = "text";                            // of JSON lines
   tokenizer::ChatForm chat;                              // JSON lines are conversations, of which only answers are targets
+  bool pairs = false;                                    // with chat: they are pairs of answers, each of which is a document
   bool skip_bad_lines = false;                           // of JSON lines: leave them out and count them
 };
 
@@ -42,7 +43,8 @@ struct TokenizeResult {
 
 /// Writes a dataset folder (docs/token-format.md) at `output` from every file that one of `inputs` (paths or patterns, glob.hpp) matches,
 /// sorted by the bytes of their paths. Each file is one document; of JSON lines (names that end with .jsonl or .ndjson) each line is one.
-/// With `chat`, all files are JSON lines, each line a conversation (conversation.hpp), which ends as its template says.
+/// With `chat`, all files are JSON lines, each line a conversation (conversation.hpp), which ends as its template says; with `pairs` each
+/// line is two documents, the chosen answer before the rejected one.
 /// Files whose names end with .gz or .zst are decompressed. One thread reads while the others encode; the bytes written do not depend on
 /// their number, and memory does not grow with the text. `max_bytes` ends the selection before the first file that would pass it, counting
 /// content, decompressed.

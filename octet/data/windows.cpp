@@ -11,6 +11,9 @@ namespace octet::data {
 Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length, const char* part, Documents documents)
     : dataset_(&dataset), ranges_(std::move(ranges)), length_(length), documents_(documents) {
   if (length < 1) throw ConfigError(format("data.sequence_length must be at least 1, got {}", length));
+  if (dataset.has_pairs())
+    throw ConfigError(format("{}: '{}' has pairs of answers, which training with dpo.beta alone reads; name a text or conversations",
+                             dataset.key(), printable(dataset.folder())));
   if (dataset.marks_context() && documents == Documents::joined)
     throw ConfigError(
         format("{}: '{}' has conversations, of which only answers are targets; set data.document_mask = true (eval: "
@@ -63,11 +66,6 @@ void Windows::mask_documents(std::uint64_t first, std::int32_t* targets, std::in
     document = dataset_->document_at(token) + 1;
     border = std::min(next_document(), ranges_[range].end);
   }
-}
-
-void Batch::resize() {
-  inputs.resize(std::size_t(rows * length)), targets.resize(inputs.size());
-  document_starts.resize(document_mask ? inputs.size() : 0);
 }
 
 }  // namespace octet::data

@@ -51,8 +51,8 @@ std::string progress_text(const telemetry::RunRecord& run) {
                 fixed(last.grad_norm, 4, "-"), last.learning_rate, grouped(std::llround(last.tokens_per_second)),
                 last.skipped ? ", skipped" : "");
   if (!run.evals.empty())
-    out += format("last eval  loss {} after step {}, over {} tokens\n", fixed(run.evals.back().loss, 4, "-"), run.evals.back().step,
-                  grouped(run.evals.back().tokens));
+    out += format("last eval  loss {} after step {}, over {} {}\n", fixed(run.evals.back().loss, 4, "-"), run.evals.back().step,
+                  grouped(run.evals.back().tokens), run.evals.back().preferences.known() ? "pairs" : "tokens");
   const auto skipped = std::count_if(run.steps.begin(), run.steps.end(), [](const telemetry::StepEvent& e) { return e.skipped; });
   out += format("incidents  {}, {} steps skipped{}\n", run.incidents.size() + std::size_t(run.incidents_left_out), skipped,
                 run.incidents.empty() ? "" : "; the last: " + printable(run.incidents.back().text));

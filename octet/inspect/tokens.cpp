@@ -75,6 +75,7 @@ std::string dataset_text(const std::string& folder) {
   const data::ShardHeader& h = dataset.shards()[0].header();
   std::string out = format("dataset    {}\n", printable(folder)) + header_text(h, dataset.token_count(), dataset.document_count()) +
                     format("health     every checksum and id verified; fingerprint {}\n\n", dataset.fingerprint());
+  if (dataset.has_pairs()) out.insert(out.rfind("health"), format("pairs      {}, of two documents each\n", dataset.document_count() / 2));
   TextTable table{{"shard", "checksum", "tokens", "documents that begin here"}};
   Counts counts;
   for (const data::Shard& shard : dataset.shards()) {

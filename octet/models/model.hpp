@@ -20,6 +20,9 @@ struct TokenBatch {
   Tensor document_starts = {};            // ops::check_document_starts; empty: the model reads over the borders of documents
   SequencePart part = {};                 // of each sequence that is here; others of ModelOptions::sequences have the rest
   nn::KeyCache* cache = &nn::no_cache();  // of logits(): it knows the places of tokens, and the keys before them
+  Tensor pairs = {}, references = {};     // of nn::Targets, for an objective of pairs
+
+  nn::Targets for_objective() const { return {targets, pairs, references}; }
 };
 
 /// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has
@@ -117,6 +120,8 @@ struct ModelOptions {
   nn::RowExchange* sequences = &nn::whole_partition();
   // Among members that divide the experts of each layer; it outlives the model.
   nn::ExpertExchange* experts = &nn::all_experts();
+  // The loss; it outlives the model.
+  const nn::Objective* objective = &nn::sum_of_tokens();
 };
 
 }  // namespace octet::models

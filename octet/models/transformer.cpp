@@ -19,10 +19,12 @@ std::vector<Chunk> chunks_or_all(const std::vector<Chunk>& chunks, int layers) {
 
 // Where another rank has the head, it is here for its row of the plan and its quantizers.
 template <class Head>
-Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling::Precision& precision, nn::Partition& p) {
+Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling::Precision& precision, const ModelOptions& options) {
+  nn::Partition& p = *options.partition;
+  const nn::Objective& o = *options.objective;
   const scaling::Site site{.layers = int(shape.layers)};
-  return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site, p)
-                            : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p);
+  return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site, p, o)
+                            : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p, o);
 }
 
 std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
@@ -71,7 +73,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
-      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, partition_)),
+      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, options)),
       of_embedding_(shape.multipliers.embedding),
       of_logits_(1 / shape.multipliers.logits_divisor),
       residual_(options.quantize_residual, shape.width, precision),
@@ -200,7 +202,7 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
   of_logits_.apply(stream, n.plain);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
+  head_.loss(stream, n.plain, batch.for_objective(), sums, pass, {}, {});
 }
 
 template <class Block, class Norm>
@@ -236,7 +238,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
   of_logits_.apply(stream, n.plain);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved.dn);
+  head_.loss(stream, n.plain, batch.for_objective(), sums, pass, factor, saved.dn);
   of_logits_.apply(stream, saved.dn);
 }
 

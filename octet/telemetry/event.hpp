@@ -12,11 +12,22 @@
 
 namespace octet::telemetry {
 
+/// Means over pairs of answers, of a run that learns preferences (dpo.beta); NaN in others. A reward is dpo.beta times the difference of
+/// log-probabilities by the model and by its reference.
+struct PreferenceFigures {
+  double chosen_reward = NAN, rejected_reward = NAN;
+  double accuracy = NAN;  // share of pairs whose chosen answer has the larger reward
+  double chosen_log_probability = NAN, rejected_log_probability = NAN;
+
+  bool known() const { return std::isfinite(accuracy); }
+  double margin() const { return chosen_reward - rejected_reward; }
+};
+
 /// One optimizer step.
 struct StepEvent {
   std::int64_t step = 0;
   double time = 0;
-  double loss = 0;       // mean cross-entropy of the step's tokens [nats]
+  double loss = 0;       // mean cross-entropy of the step's tokens [nats], or mean loss of its pairs
   double loss_z = 0;     // standard deviations from the last healthy steps; NaN until there are enough
   double grad_norm = 0;  // before clipping
   double grad_norm_z = 0;
@@ -32,6 +43,7 @@ struct StepEvent {
   bool limited = false;           // because loss or gradient norm was above the limit of recovery
   double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
   double one_token = 0;           // share of rank 0's targets that are the same token, where it is more than a half
+  PreferenceFigures preferences{};
 };
 
 /// Maxima and scales of every quantizer in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.
@@ -100,8 +112,9 @@ struct EvalEvent {
   std::int64_t step = 0;
   double time = 0;
   double loss = 0;
-  std::int64_t tokens = 0;    // it is a mean over these
+  std::int64_t tokens = 0;    // it is a mean over these, or over so many pairs
   double average_loss = NAN;  // the same of the averaged weights; NaN where there are none
+  PreferenceFigures preferences{};
 };
 
 /// A text that the model continued (train.sample_every).

@@ -13,6 +13,25 @@ json::Object head(const char* name, const E& e) {
   return {{"event", name}, {"step", e.step}, {"time", e.time}};
 }
 
+void add_preferences(json::Object& o, const PreferenceFigures& p) {
+  if (!p.known()) return;
+  o.insert(o.end(), {{"reward_chosen", p.chosen_reward},
+                     {"reward_rejected", p.rejected_reward},
+                     {"reward_margin", p.margin()},
+                     {"reward_accuracy", p.accuracy},
+                     {"logp_chosen", p.chosen_log_probability},
+                     {"logp_rejected", p.rejected_log_probability}});
+}
+
+PreferenceFigures preferences_of(const json::Fields& f) {
+  if (!f.has("reward_accuracy")) return {};
+  return {.chosen_reward = f.number_or_nan("reward_chosen"),
+          .rejected_reward = f.number_or_nan("reward_rejected"),
+          .accuracy = f.number_or_nan("reward_accuracy"),
+          .chosen_log_probability = f.number_or_nan("logp_chosen"),
+          .rejected_log_probability = f.number_or_nan("logp_rejected")};
+}
+
 json::Object to_json(const StepEvent& e) {
   json::Object o = head("step", e);
   o.insert(o.end(), {{"loss", e.loss},
@@ -31,6 +50,7 @@ json::Object to_json(const StepEvent& e) {
   if (std::isfinite(e.loss_scale)) o.push_back({"loss_scale", e.loss_scale});
   if (e.limited) o.push_back({"limited", true});
   if (e.one_token > 0) o.push_back({"one_token", e.one_token});
+  add_preferences(o, e.preferences);
   return o;
 }
 
@@ -75,6 +95,7 @@ json::Object to_json(const ExpertsEvent& e) {
 json::Object to_json(const EvalEvent& e) {
   json::Object o = head("eval", e);
   o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}, {"average_loss", e.average_loss}});
+  add_preferences(o, e.preferences);
   return o;
 }
 
@@ -151,7 +172,8 @@ StepEvent step_event(const json::Fields& f) {
           .skipped = f.boolean("skipped"),
           .limited = f.has("limited") && f.boolean("limited"),
           .loss_scale = f.has("loss_scale") ? f.number_or_nan("loss_scale") : NAN,
-          .one_token = f.has("one_token") ? f.number_or_nan("one_token") : 0};
+          .one_token = f.has("one_token") ? f.number_or_nan("one_token") : 0,
+          .preferences = preferences_of(f)};
 }
 
 ScalesEvent scales_event(const json::Fields& f) {
@@ -284,7 +306,8 @@ std::optional<Event> event_of(const json::Fields& f) {
   if (name == "shared_scales") return shared_scales_event(f);
   if (name == "experts") return experts_event(f);
   if (name == "eval")
-    return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
+    return EvalEvent{f.count("step"),   f.number_or_nan("time"), f.number_or_nan("loss"),
+                     f.count("tokens"), average_loss(f),         preferences_of(f)};
   if (name == "sample")
     return SampleEvent{f.count("step"), f.number_or_nan("time"), f.text("prompt"), f.text("text"), f.count("tokens"), f.text("end")};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};

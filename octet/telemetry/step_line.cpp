@@ -54,6 +54,10 @@ std::vector<Field> fields(const StepEvent& e, const LineContext& context) {
   std::vector<Field> out{{7, step_text(e, context)}};
   if (e.skipped) out.push_back({6, "SKIPPED"});
   out.push_back({5, with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z)});
+  if (e.preferences.known()) {
+    out.push_back({4, "margin " + short_number(e.preferences.margin())});
+    out.push_back({4, "accuracy " + fixed(100 * e.preferences.accuracy, 0) + "%"});
+  }
   out.push_back({2, with_z("grad", short_number(e.grad_norm), e.grad_norm_z)});
   out.push_back({1, rate});
   if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out.push_back({3, grouped(std::llround(e.tokens_per_second)) + " tok/s"});

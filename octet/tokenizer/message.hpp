@@ -9,6 +9,7 @@ namespace octet::tokenizer {
 /// A message of a conversation; role: "system", "user" or "assistant".
 struct Message {
   std::string role, content;
+  friend bool operator==(const Message&, const Message&) = default;
 };
 
 /// A piece of a conversation's text; `answer`: the model is to write it.

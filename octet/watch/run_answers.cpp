@@ -36,7 +36,9 @@ Object step_object(const telemetry::StepEvent& e) {
           {"memory", e.memory_bytes},
           {"data_wait", number_json(e.data_wait)},
           {"skipped", e.skipped},
-          {"loss_scale", number_json(e.loss_scale)}};
+          {"loss_scale", number_json(e.loss_scale)},
+          {"reward_margin", number_json(e.preferences.margin())},
+          {"reward_accuracy", number_json(e.preferences.accuracy)}};
 }
 
 Value memory_object(const telemetry::MemoryUse& memory) {

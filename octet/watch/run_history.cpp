@@ -39,6 +39,7 @@ void RunHistory::add(const StepEvent& e) {
   add("tokens_per_second", e.step, e.tokens_per_second), add("limit_share", e.step, e.limit_share);
   add("memory", e.step, double(e.memory_bytes)), add("data_wait", e.step, e.data_wait), add("seconds", e.step, e.seconds);
   if (std::isfinite(e.loss_scale)) add("loss_scale", e.step, e.loss_scale);
+  if (e.preferences.known()) add("reward_margin", e.step, e.preferences.margin()), add("reward_accuracy", e.step, e.preferences.accuracy);
   skipped_ += e.skipped;
   recent_seconds_.push_back(e.seconds);
   if (recent_seconds_.size() > recent_steps) recent_seconds_.pop_front();

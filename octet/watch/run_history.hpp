@@ -41,8 +41,9 @@ class RunHistory {
   void clear();
 
   /// By name: loss, loss_z, grad_norm, grad_norm_z, param_norm, lr, tokens_per_second, limit_share, memory, data_wait, seconds, loss_scale,
-  /// eval_loss, average_loss, exposed, slowest_busy, memory_free, disk_free; of shared scales mu (the smallest), overflow and underflow
-  /// (the largest); of experts expert_entropy (the lowest of a layer) and expert_load (the largest, as a multiple of its layer's mean).
+  /// reward_margin, reward_accuracy, eval_loss, average_loss, exposed, slowest_busy, memory_free, disk_free; of shared scales mu (the
+  /// smallest), overflow and underflow (the largest); of experts expert_entropy (the lowest of a layer) and expert_load (the largest, as a
+  /// multiple of its layer's mean).
   const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
   const TensorHistory& scales() const { return scales_; }
   const TensorHistory& health() const { return health_; }

@@ -15,6 +15,8 @@ void cross_entropy(Stream& stream, const CrossEntropy& a) {
         a.counted.dtype, a.counted.shape);
   check(!a.loss_scale || (a.loss_scale.shape == Shape{1} && a.loss_scale.dtype == DType::f32),
         "cross_entropy: loss_scale must be f32 [1], got {} {}", a.loss_scale.dtype, a.loss_scale.shape);
+  check(!a.weights || (a.weights.shape == tokens && a.weights.dtype == DType::f32), "cross_entropy: weights must be f32 {}, got {} {}",
+        tokens, a.weights.dtype, a.weights.shape);
   check(!a.parts || (a.parts.dtype == DType::f32 && a.parts.shape.rank == 2 && a.parts.shape[1] == 3 && tokens[0] > 0 &&
                      a.parts.shape[0] % tokens[0] == 0),
         "cross_entropy: parts must be f32 [owners x {}, 3], got {} {}", tokens[0], a.parts.dtype, a.parts.shape);

@@ -29,7 +29,7 @@ float cross_entropy_row(const ops::CrossEntropy& a, std::int64_t t, std::int64_t
   const ops::RowSoftmax<float>& row = joined.softmax;
   const float logit = joined.logit;
   if (a.gradient) {
-    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale.f32());
+    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale.f32(), a.weights.f32(), t);
     ops::scaled_softmax(Lane{}, a.vocabulary, row, factor, x, x);
     // From the unrounded softmax: p - 1 must not cancel the bits of p that BF16 keeps.
     if (here) store(x + column, (math::exp(logit - row.most) / row.sum - 1.0f) * factor);

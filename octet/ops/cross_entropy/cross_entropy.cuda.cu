@@ -16,7 +16,7 @@ struct Chunk {
   const std::int32_t* targets;
   float* losses;
   float gradient_scale;
-  const float* loss_scale;
+  const float *loss_scale, *weights;
   bool gradient;
 };
 
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
   auto read = cluster.barrier_arrive();
   if (first && cluster.block_rank() == 0) a.losses[token] = ops::cross_entropy_loss(row, logit);
   if (a.gradient) {
-    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale);
+    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale, a.weights, token);
     ops::scaled_softmax(QuickLanes<threads, N>{}, n, row, factor, x, slice.x);
     for (std::int64_t c = n + threadIdx.x; c < slice.columns; c += threads) slice.x[c] = T{};
     __syncthreads();
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(part_threads)
   const ops::JoinedRow joined = ops::joined_row(parts, owners, gridDim.x, blockIdx.x);
   if (threadIdx.x == 0) a.losses[blockIdx.x] = ops::cross_entropy_loss(joined.softmax, joined.logit);
   if (!a.gradient) return;
-  const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale);
+  const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale, a.weights, blockIdx.x);
   ops::scaled_softmax(QuickLanes<part_threads, N>{}, a.vocabulary, joined.softmax, factor, x, x);
   for (std::int64_t c = a.vocabulary + threadIdx.x; c < a.columns; c += part_threads) x[c] = T{};
   __syncthreads();
@@ -229,7 +229,7 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const std::int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
   if (rows == 0) return;
   const auto* const targets = a.targets.as<std::int32_t>();
-  const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.loss_scale.f32(), a.gradient};
+  const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.loss_scale.f32(), a.weights.f32(), a.gradient};
   dispatch<float, Bf16, Fp16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
     if (a.parts)
       with_pack<T>(columns % 8 == 0 ? a.vocabulary : 1, [&]<int N>() {

@@ -12,8 +12,9 @@ namespace octet::ops {
 /// gradient is 0. logits: [T, V] f32, bf16 or f16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
 /// for any number of threads; counted: i64 [1], added to. Maxima are taken out first, sums are FP32. A target that is no token of
 /// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). `loss_scale`: f32 [1] or empty, a further
-/// factor of the gradient, read on the device. On a GPU all sums are in another order,
-/// always the same, and exponentials in another way: last bits differ from the CPU's.
+/// factor of the gradient, read on the device. `weights`: f32 [T] or empty, a further factor of each token's gradient; those of tokens
+/// that do not count are not read. On a GPU all sums are in another order, always the same, and exponentials in another way: last bits
+/// differ from the CPU's.
 /// So that logits never exist whole, the caller works through its tokens in chunks.
 ///
 /// Of logits whose columns have several owners, `vocabulary` counts the own ones, and `parts` has the statistics of all owners, in any
@@ -23,7 +24,7 @@ struct CrossEntropy {
   std::int64_t vocabulary;
   Tensor losses, loss_sum, counted;
   float gradient_scale = 1;
-  Tensor loss_scale = {};
+  Tensor loss_scale = {}, weights = {};
   bool gradient = true;    // false: forward only, the logits stay
   std::int64_t first = 0;  // the token of column 0
   Tensor parts = {};       // f32 [owners T, 3], owner after owner; empty: all columns are here

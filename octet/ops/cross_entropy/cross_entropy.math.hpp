@@ -54,6 +54,11 @@ OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {
 OCTET_HD float gradient_factor(float gradient_scale, const float* loss_scale) {
   return loss_scale != nullptr ? gradient_scale * *loss_scale : gradient_scale;
 }
+/// That of one token; weights may be null.
+OCTET_HD float gradient_factor(float gradient_scale, const float* loss_scale, const float* weights, std::int64_t token) {
+  const float factor = gradient_factor(gradient_scale, loss_scale);
+  return weights != nullptr ? factor * weights[token] : factor;
+}
 
 /// y = p * scale: the gradient except for the target's 1. y may be x.
 template <class Lanes, class X, class Y, class S>

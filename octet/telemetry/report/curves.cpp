@@ -73,6 +73,12 @@ Line alerts_of(const RunRecord& run, const Line& loss) {
   return line;
 }
 
+/// Whether the first run learns from pairs of answers.
+bool learns_preferences(const Study& study) {
+  const RunRecord& first = study.groups[0].first();
+  return !first.steps.empty() && first.steps.back().preferences.known();
+}
+
 }  // namespace
 
 LineChart loss_chart(const Study& study) {
@@ -88,7 +94,7 @@ LineChart loss_chart(const Study& study) {
     evals = evals || !chart.lines.back().marks.empty();
   }
   chart.x = step_axis(study), chart.y = value_axis(chart.lines);
-  chart.y_label = "cross-entropy [nats per token]" + scale_note(chart.y);
+  chart.y_label = (learns_preferences(study) ? "loss [nats per pair]" : "cross-entropy [nats per token]") + scale_note(chart.y);
   chart.note = std::string("Lines: training loss, smoothed") + (study.seeds() > 1 ? ", mean and range over seeds." : ".") +
                (evals ? " Marks: evaluation." : "");
   if (study.groups.size() == 1 && !study.groups[0].first().alerts.empty())
@@ -271,6 +277,24 @@ void draw_loss_scale(Markup& m, const Study& study) {
   draw(m, chart);
 }
 
+void draw_preferences(Markup& m, const Study& study) {
+  if (!learns_preferences(study)) return;
+  draw(m, step_chart(study,
+                     {.title = "Reward margin",
+                      .note = "Smoothed. dpo.beta times the log-probabilities that the model has over its reference.",
+                      .x_label = "step",
+                      .y_label = "reward of chosen - rejected answers",
+                      .height = 200},
+                     [](const StepEvent& e) { return e.preferences.margin(); }));
+  draw(m, step_chart(study,
+                     {.title = "Preference accuracy",
+                      .note = "Smoothed. Share of pairs whose chosen answer has the larger reward.",
+                      .x_label = "step",
+                      .y_label = "share of pairs",
+                      .height = 200},
+                     [](const StepEvent& e) { return e.preferences.accuracy; }));
+}
+
 Points rates_of(const RunRecord& run) {
   return over_steps(run, [](const StepEvent& e) { return e.learning_rate; });
 }
@@ -321,6 +345,7 @@ void write_curves(Markup& m, const Study& study) {
   draw_parameters(m, study);
   draw_learning_rate(m, study);
   draw_loss_scale(m, study);
+  draw_preferences(m, study);
 }
 
 }  // namespace octet::telemetry::report

@@ -59,6 +59,18 @@ std::string code_block(std::string_view text) {
   return out + "\n";
 }
 
+/// By the names that TRL gives them.
+void add_preferences(std::vector<Scalar>& to, const std::string& before, const PreferenceFigures& p) {
+  if (!p.known()) return;
+  for (const auto& [name, value] : {std::pair("rewards/chosen", p.chosen_reward),
+                                    {"rewards/rejected", p.rejected_reward},
+                                    {"rewards/margins", p.margin()},
+                                    {"rewards/accuracies", p.accuracy},
+                                    {"logps/chosen", p.chosen_log_probability},
+                                    {"logps/rejected", p.rejected_log_probability}})
+    to.push_back({before + name, float(value)});
+}
+
 }  // namespace
 
 BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
@@ -98,6 +110,7 @@ void BoardWriter::take(const StepEvent& e) {
                               {"speed/limit_share", float(e.limit_share)},
                               {"speed/data_wait", float(e.data_wait)}};
   if (std::isfinite(e.loss_scale)) scalars.push_back({"optimizer/loss_scale", float(e.loss_scale)});
+  add_preferences(scalars, "", e.preferences);
   write(e.step, scalars);
 }
 
@@ -162,9 +175,10 @@ void BoardWriter::take(const ExpertsEvent& e) {
 
 void BoardWriter::take(const EvalEvent& e) {
   // The event of the averaged weights repeats the loss of the last evaluation.
-  const Scalar scalar =
-      std::isfinite(e.average_loss) ? Scalar{"loss/eval_average", float(e.average_loss)} : Scalar{"loss/eval", float(e.loss)};
-  write(e.step, {&scalar, 1});
+  const bool average = std::isfinite(e.average_loss);
+  std::vector<Scalar> scalars{average ? Scalar{"loss/eval_average", float(e.average_loss)} : Scalar{"loss/eval", float(e.loss)}};
+  if (!average) add_preferences(scalars, "eval/", e.preferences);
+  write(e.step, scalars);
 }
 
 void BoardWriter::take(const SampleEvent& e) { append(text_message(now(), e.step, "sample", code_block(e.prompt + e.text))); }

@@ -38,7 +38,8 @@ struct Subject {
   bool codes_attention = false;                                                // products of some attention read 8-bit codes
   std::optional<optim::OptimizerConfig> optimizer = optim::OptimizerConfig{};  // at the layout's level
   bool average = false;
-  bool adapters = false;  // train in place of the model's own weights
+  bool adapters = false;     // train in place of the model's own weights
+  bool preferences = false;  // the loss is one of pairs of answers
   parallel::CommConfig comm = {};
   std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known
   std::int64_t per_node = 0;   // ranks with fast links; 0: not known

@@ -20,7 +20,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       hook_(options.hook != nullptr ? *options.hook : no_hook_),
       corpus_(corpus),
       ranks_(options.ranks),
-      evaluations_(corpus.held_out(config.train.batch), config.train.eval_every),
+      references_(corpus.pairs(), corpus.fingerprint_of_pairs()),
+      evaluations_(corpus.held_out(config.train.batch), config.train.eval_every, references_),
       samples_(config, corpus.dataset()),
       config_(checked(config)),
       ranks_wanted_(config.ranks.data),
@@ -59,6 +60,7 @@ models::Companions Trainer::checked_model() {
   const std::string init = options_.resume.empty() ? config_.model.init : "";
   if (!init.empty() && !data::require_same_tokenizer(corpus_.dataset(), init, shape.vocabulary))
     log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
+  require_kind(corpus_, config_);
   const models::Companions companions = companions_of(config_, options_.resume, corpus_.dataset().tokenizer());
   if (const std::string dropout = models::dropout_of(companions); !dropout.empty())
     log::warn("{}/config.json: {}: Octet trains without dropout", printable(config_.model.folder()), dropout);
@@ -184,7 +186,16 @@ void Trainer::begin() {
   recovery_.begin();
   ranks_.agree(engine().stream, own_accord());
   recovery_.decide();
-  if (!resumed_.checkpoint) calibrated_ = engine_.calibrate(loader_, ranks_.stopped_in_step());
+  if (resumed_.checkpoint) return;
+  calibrated_ = engine_.calibrate(loader_, ranks_.stopped_in_step());
+  if (calibrated_ && references_.used()) begin_references();
+}
+
+// The model is now as it was before the first step.
+void Trainer::begin_references() {
+  const double begin = recorder_.seconds();
+  calibrated_ = references_.compute(engine(), corpus_.all_pairs(config_.train.batch), ranks_.stopped_in_step());
+  log::info("reference log-probabilities of {} pairs: {} s", grouped(corpus_.pairs()), fixed(recorder_.seconds() - begin, 1));
 }
 
 telemetry::RunState Trainer::train() {
@@ -259,6 +270,7 @@ void Trainer::one_step() {
   const std::uint64_t sample = loader_.position();
   if (orders.pass_data > 0) loader_.seek(sample + std::uint64_t(orders.pass_data * sequences_per_step(config_)));
   std::vector<data::Batch> micro_batches = next_micro_batches();
+  for (data::Batch& batch : micro_batches) references_.fill(batch);
   const std::int64_t step = at_.step + 1;
   ranks_.all().set_step(step);
   StepOptions options{.learning_rate = learning_rate(step),

@@ -68,6 +68,7 @@ class Trainer {
   Accord own_accord();
   bool out_of_time() const { return length_.out_of_time(recorder_.seconds()); }
   void begin();  // clocks, calibration
+  void begin_references();
   telemetry::RunState train();
   telemetry::RunState settle(telemetry::RunState);
   void save_result();
@@ -86,6 +87,7 @@ class Trainer {
   StepHook& hook_;
   const Corpus& corpus_;
   RunRanks ranks_;
+  PairReferences references_;
   Evaluations evaluations_;
   TextSamples samples_;
   RunConfig config_;
@@ -101,7 +103,7 @@ class Trainer {
   Recorder recorder_;
   Progress at_;
   RunEnd end_;
-  StateOfRun state_{engine_, loader_, recorder_, at_};
+  StateOfRun state_{engine_, loader_, recorder_, at_, references_};
   RunCheckpoints checkpoints_;
   PrecisionChange precision_;
   Recovery recovery_;

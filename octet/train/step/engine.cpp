@@ -43,8 +43,10 @@ Parameter* shared_by_stages(const EngineConfig& c, models::Model& model) {
 }
 
 // With the tables and scales of its quantizers, which say how parameters can be stored.
-std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes) {
+std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes,
+                                          const nn::Objective& objective) {
   models::ModelOptions options = c.model;
+  options.objective = &objective;
   options.partition = &axes.partition(), options.sequences = &axes.sequences();
   options.experts = &axes.expert_exchange();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
@@ -55,6 +57,9 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
         format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
+  if (c.preference && !c.document_mask)
+    throw ConfigError(
+        format("dpo.beta = {}: pairs of answers lie side by side in a sequence; set data.document_mask = true", c.preference.beta));
   return model;
 }
 
@@ -64,7 +69,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     : axes(ranks, c.ranks, c.comm),
       stream(device, target),
       precision(precision_of(c, axes)),
-      model(make_model(stream, c, precision, axes)),
+      objective(nn::make_objective(c.preference)),
+      model(make_model(stream, c, precision, axes, *objective)),
       frozen(stream, *model, precision.activations()),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), shared_by_stages(c, *model)),
@@ -82,9 +88,15 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
+  if (objective->of_pairs()) preferences_ = stream.zeros({ops::preference_sums}, DType::f64, Lifetime::run, Category::optimizer);
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
+}
+
+nn::LossSums Engine::new_loss_sums(Region region) {
+  const Tensor preferences = objective->of_pairs() ? stream.zeros({ops::preference_sums}, DType::f64, region) : Tensor{};
+  return {stream.zeros({1}, DType::f64, region), stream.zeros({1}, DType::i64, region), preferences};
 }
 
 void Engine::initialize(std::uint64_t seed) {

@@ -24,6 +24,7 @@ class Engine {
   parallel::Axes axes;
   Stream stream;
   scaling::Precision precision;
+  std::unique_ptr<const nn::Objective> objective;
   std::unique_ptr<models::Model> model;
   nn::FrozenParameters frozen;  // where adapters train
   nn::Parameters parameters;    // that train
@@ -41,7 +42,9 @@ class Engine {
   /// The parameters that files of the model have: the frozen ones, or those that train.
   const std::vector<Parameter*>& own_parameters() const { return frozen.list().empty() ? parameters.list() : frozen.list(); }
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
-  nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
+  nn::LossSums loss_sums() const { return {loss_sum_, counted_, preferences_}; }
+  /// The same to be collected elsewhere, as 0 in that region.
+  nn::LossSums new_loss_sums(Region);
   Tensor mean_loss() const { return mean_loss_; }
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
@@ -88,7 +91,7 @@ class Engine {
   Pipeline::Step step_of(const scaling::Pass&, std::int64_t tokens, bool exchanges);
   std::vector<std::vector<float>> whole_gradients();
 
-  Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
+  Tensor loss_sum_, counted_, preferences_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 
 }  // namespace octet::train

@@ -25,6 +25,7 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .optimizer = c.optimizer,
           .average = c.average,
           .adapters = bool(c.adapters),
+          .preferences = bool(c.preference),
           .comm = c.comm,
           .sequences = c.micro_batches * groups};
 }

@@ -9,26 +9,42 @@
 namespace octet::train {
 namespace {
 
-Evaluation run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
+// Sums of a batch, or of many.
+struct Sums {
+  std::vector<double> values{0};  // of the loss, then those of pairs
+  std::int64_t counted = 0;
+
+  void add(const Sums& more) {
+    values.resize(std::max(values.size(), more.values.size()));
+    for (std::size_t i = 0; i < more.values.size(); ++i) values[i] += more.values[i];
+    counted += more.counted;
+  }
+  Evaluation means() const {
+    return {.loss = values[0] / double(std::max<std::int64_t>(counted, 1)),
+            .tokens = counted,
+            .preferences = figures_of(std::span(values).subspan(1), counted)};
+  }
+};
+
+Sums run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
   const Scope step(e.stream, Lifetime::step);
-  const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
+  const nn::LossSums sums = e.new_loss_sums(Lifetime::step);
   e.pipeline.loss(batch, pass, sums);
-  for (const Tensor& t : {sums.sum, sums.counted}) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
+  for (const Tensor& t : {sums.sum, sums.counted, sums.preferences})
+    if (t) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
   e.axes.pipeline().finish(e.stream);
   if (e.stream.device() == Device::null) return {};
-  return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
+  Sums out{.values = {octet::read<double>(e.stream, sums.sum)}, .counted = octet::read<std::int64_t>(e.stream, sums.counted)};
+  for (const double x : doubles_of(e.stream, sums.preferences)) out.values.push_back(x);
+  return out;
 }
 
 }  // namespace
 
-Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
-  Evaluation out = run(e, batch, {});
-  out.loss /= double(std::max<std::int64_t>(out.tokens, 1));
-  return out;
-}
+Evaluation evaluate_batch(Engine& e, const data::Batch& batch) { return run(e, batch, {}).means(); }
 
-Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
-  Evaluation total;
+Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)(), const PairReferences& references) {
+  Sums total;
   const auto group = std::uint64_t(e.axes.sequence_group()), groups = std::uint64_t(e.axes.sequence_groups());
   for (std::uint64_t first = 0; first < batches.size(); first += groups) {
     if (stopped != nullptr && stopped()) return {.whole = false};
@@ -37,14 +53,17 @@ Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)
       if (e.sharding.data_ranks_meet()) run(e, batches[first], {});
       break;
     }
-    const Evaluation part = run(e, batches[i], {});
-    total.loss += part.loss, total.tokens += part.tokens;
+    data::Batch batch = batches[i];
+    references.fill(batch);
+    total.add(run(e, batch, {}));
   }
-  const std::vector<double> losses = parallel::gathered(e.stream, e.ranks(), std::span(&total.loss, 1));
-  total.loss = std::accumulate(losses.begin(), losses.end(), 0.0);
-  total.tokens = parallel::total(e.stream, e.ranks(), total.tokens);
-  total.loss /= double(std::max<std::int64_t>(total.tokens, 1));
-  return total;
+  if (e.objective->of_pairs()) total.values.resize(1 + ops::preference_sums);  // of a rank without a batch
+  const std::vector<double> values = parallel::gathered(e.stream, e.ranks(), std::span<const double>(total.values));
+  std::vector<double> sums(total.values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
+  total.values = sums;
+  total.counted = parallel::total(e.stream, e.ranks(), total.counted);
+  return total.means();
 }
 
 namespace {

@@ -1,18 +1,19 @@
 #pragma once
 
 #include "octet/data/eval_batches.hpp"
-#include "octet/train/step/engine.hpp"
+#include "octet/train/step/preferences.hpp"
 
 namespace octet::train {
 
 struct Evaluation {
-  double loss = 0;  // mean cross-entropy in nats
-  std::int64_t tokens = 0;
-  bool whole = true;  // false: stopped early, and of no use
+  double loss = 0;                             // mean cross-entropy in nats, or mean loss of pairs
+  std::int64_t tokens = 0;                     // or pairs
+  bool whole = true;                           // false: stopped early, and of no use
+  telemetry::PreferenceFigures preferences{};  // of pairs
 };
 
 /// The mean loss over all batches, in the engine's precision; changes no state. `stopped` is asked between batches whether to give up.
-Evaluation evaluate(Engine&, const data::EvalBatches&, bool (*stopped)() = nullptr);
+Evaluation evaluate(Engine&, const data::EvalBatches&, bool (*stopped)() = nullptr, const PairReferences& = {});
 /// The same for one batch.
 Evaluation evaluate_batch(Engine&, const data::Batch&);
 

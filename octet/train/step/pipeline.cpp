@@ -197,7 +197,8 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
                     std::bit_cast<std::int32_t>(step.factor.constant),
                     std::int64_t(stream_.arena().mark(stream_.own(Lifetime::scratch)).bytes)};
   form.insert(form.end(), f.slots.begin(), f.slots.end());
-  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, f.in, f.border, step.factor.loss_scale, step.sums.sum, step.sums.counted})
+  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.border, step.factor.loss_scale,
+                          step.sums.sum, step.sums.counted})
     form.push_back(address(t));
   return form;
 }

@@ -34,6 +34,8 @@ Readout read_out(Engine& e) {
   out.step = e.optimizer->last(e.stream);
   out.loss = read<float>(e.stream, e.mean_loss());
   if (e.loss_scale) out.loss_scale = e.loss_scale->read(e.stream, out.step.skip);
+  if (const Tensor sums = e.loss_sums().preferences)
+    out.preferences = figures_of(doubles_of(e.stream, sums), read<std::int64_t>(e.stream, e.loss_sums().counted));
   const double trained = read<double>(e.stream, e.parameter_squares());  // 0 before it is first measured
   out.parameter_squares = trained > 0 ? trained + e.frozen.squares() : 0;
   const auto values = [&](const Tensor& t) { return t ? nn::flat_values(e.stream, std::vector{t}) : std::vector<float>{}; };

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "octet/train/step/engine.hpp"
+#include "octet/train/step/preferences.hpp"
 
 namespace octet::train {
 
@@ -14,6 +14,7 @@ struct Readout {
   double parameter_squares = 0;       // when last measured
   std::vector<float> amax;            // one for each quantizer
   std::vector<ops::QuantizeHealth> health;
+  telemetry::PreferenceFigures preferences;       // of the step's pairs
   std::vector<float> expert_counts, expert_bias;  // [layers, experts] each; empty without experts, or without biases
 };
 /// Waits for the step.

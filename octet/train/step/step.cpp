@@ -17,11 +17,10 @@ constexpr scaling::Pass of_micro_batch(bool measured) {
   return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
 }
 
-// Tokens of a step per target of it, on all ranks.
+// Tokens of a step per target of it, or per pair, on all ranks.
 float tokens_per_target(Engine& e, std::span<const data::Batch> micro_batches, std::int64_t tokens) {
   std::int64_t targets = 0;
-  for (const auto& batch : micro_batches)
-    targets += std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t target) { return target >= 0; });
+  for (const auto& batch : micro_batches) targets += batch.counted();
   targets = parallel::total(e.stream, e.ranks(), targets) / e.axes.context().size();
   return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
@@ -100,7 +99,8 @@ void StepRunner::sum_results() {
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   // Of stages, the last one has the loss, and each the loads of its own layers.
-  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted, e.model->routers().counts(), e.model->routers().sums()})
+  for (const Tensor& t :
+       {e.loss_sums().sum, e.loss_sums().counted, e.loss_sums().preferences, e.model->routers().counts(), e.model->routers().sums()})
     for (comm::Communicator* ranks : {&e.ranks(), &e.axes.pipeline()})
       if (t) ranks->all_reduce(e.stream, t, comm::Reduction::sum);
   e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
@@ -122,7 +122,9 @@ void StepRunner::update(const StepOptions& options) {
 void StepRunner::clear_sums() {
   engine_.parameters.clear_gradients(engine_.stream);
   engine_.model->routers().clear_loads(engine_.stream);
-  clear(engine_.stream, engine_.loss_sums().sum), clear(engine_.stream, engine_.loss_sums().counted);
+  const nn::LossSums& sums = engine_.loss_sums();
+  for (const Tensor& t : {sums.sum, sums.counted, sums.preferences})
+    if (t) clear(engine_.stream, t);
 }
 
 void StepRunner::quantize_weights(bool measured) { engine_.quantize_weights(of_weights(measured)); }

@@ -16,6 +16,15 @@ Tensor own_rows(Stream& stream, const data::Batch& batch, const std::vector<std:
   return out;
 }
 
+// Entries of pairs, which are the same on all members.
+template <class T>
+Tensor entries(Stream& stream, const std::vector<T>& values, std::int64_t count, std::int64_t each, DType dtype, Region region) {
+  if (count == 0) return {};
+  const Tensor out = stream.empty({count, each}, dtype, region, Category::activations);
+  if (stream.device() != Device::null) octet::upload(stream, values.data(), out);
+  return out;
+}
+
 }  // namespace
 
 models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, const SequenceMember& m) {
@@ -25,7 +34,11 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   check(members == 1 || batch.length % (2 * members) == 0, "upload: {} members share sequences of {} tokens", members, batch.length);
   const auto rows = [&](const std::vector<std::int32_t>& values) { return own_rows(stream, batch, values, part, own, region); };
   const Tensor tokens = rows(batch.inputs), targets = rows(batch.targets);
-  return {tokens, targets, own, batch.document_mask ? rows(batch.document_starts) : Tensor{}, part};
+  models::TokenBatch out{tokens, targets, own, batch.document_mask ? rows(batch.document_starts) : Tensor{}, part};
+  const std::int64_t count = batch.rows * batch.pairs.per_row;
+  out.pairs = entries(stream, batch.pairs.places, count, 4, DType::i32, region);
+  out.references = entries(stream, batch.pairs.references, count, 2, DType::f64, region);
+  return out;
 }
 
 }  // namespace octet::train

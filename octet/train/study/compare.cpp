@@ -53,6 +53,7 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus, StudyRanks& ra
   comm::Communicator& all = ranks.communicator();
   for (const StudyRun& run : of_each_arm(study)) {
     const RunConfig c = study.config_of(run);
+    require_kind(corpus, c);
     const Device device = machine::device_named(c.device);
     Engine engine(engine_config(c), device, machine::machine_target(device, c.deterministic), &all);
     data::Loader loader(

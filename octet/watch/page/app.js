@@ -13,7 +13,8 @@ import { Samples } from "./samples.js";
 const $ = (id) => document.getElementById(id);
 const most_points = 3000, list_seconds = 3, reload_seconds = 1;
 const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_norm_z: "grad_norm_z", param_norm: "param_norm", lr: "lr",
-  tokens_per_second: "tokens_per_second", limit_share: "limit_share", memory: "memory", data_wait: "data_wait", seconds: "seconds", loss_scale: "loss_scale" };
+  tokens_per_second: "tokens_per_second", limit_share: "limit_share", memory: "memory", data_wait: "data_wait", seconds: "seconds", loss_scale: "loss_scale",
+  reward_margin: "reward_margin", reward_accuracy: "reward_accuracy" };
 
 class App {
   constructor() {

@@ -10,7 +10,7 @@ export class Overview {
     this.app = app;
     const plot = (name, title, unit, more = {}) => [name, new Plot({ title, unit, ...more })];
     this.plots = new Map([
-      plot("loss", "Loss", "nats per token; vertical lines: incidents"),
+      plot("loss", "Loss", "nats per token, or per pair of answers; vertical lines: incidents"),
       plot("loss_z", "Loss z-score", "standard deviations from the last 128 healthy steps", { small: true }),
       plot("grad_norm", "Gradient norm", "before clipping, logarithmic", { logarithmic: true }),
       plot("grad_norm_z", "Gradient norm z-score", "standard deviations", { small: true }),
@@ -21,7 +21,12 @@ export class Overview {
       plot("disk_free", "Free memory and disk", "bytes, of the device and of the file system of the run's folder", { show: bytes, zero: true }),
       plot("seconds", "Step time", "seconds", { zero: true }),
     ]);
-    this.scale = new Plot({ title: "Loss scale", unit: "logarithmic", logarithmic: true });
+    // Of some runs alone.
+    this.optional = new Map([
+      plot("loss_scale", "Loss scale", "logarithmic", { logarithmic: true }),
+      plot("reward_margin", "Reward margin", "of chosen and rejected answers, mean over pairs"),
+      plot("reward_accuracy", "Preference accuracy", "share of pairs whose chosen answer has the larger reward", { zero: true }),
+    ]);
     this.tiles = el("div", { class: "tiles" });
     this.grid = el("div", { class: "grid" }, [...this.plots.values()].map((p) => p.node));
     this.incidents = el("section");
@@ -47,8 +52,10 @@ export class Overview {
     ]);
     this.plots.get("disk_free").update([{ label: "free disk", color: 0, curve: c.disk_free }, { label: "free memory", color: 1, curve: c.memory_free }]);
     this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);
-    if (c.loss_scale && !this.scale.node.isConnected) this.grid.append(this.scale.node);
-    if (c.loss_scale) this.scale.update([{ label: "loss scale", color: 0, curve: c.loss_scale }]);
+    for (const [name, plot] of this.optional) {
+      if (c[name] && !plot.node.isConnected) this.grid.append(plot.node);
+      if (c[name]) plot.update([{ label: name, color: 0, curve: c[name] }]);
+    }
     this.fillIncidents();
     this.fillMemory(summary);
     this.fillFacts(summary);

@@ -63,6 +63,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");
   v.section("lora", lora, "adapters that train over the model's frozen weights");
+  v.section("dpo", dpo, "preferences: pairs of a chosen and a rejected answer, learned by direct preference optimization");
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "the optimizer");
@@ -140,7 +141,8 @@ EngineConfig engine_config(const RunConfig& c) {
           .comm = c.comm,
           .ranks = c.ranks,
           .planned_ranks = int(c.ranks.of_part()),
-          .adapters = models::completed(c.lora, shape)};
+          .adapters = models::completed(c.lora, shape),
+          .preference = c.dpo};
 }
 
 }  // namespace octet::train

@@ -60,6 +60,7 @@ struct RunConfig {
   ModelConfig model;
   scaling::PrecisionConfig recipe;
   models::AdapterConfig lora;
+  nn::PreferenceConfig dpo;
   data::DataConfig data;
   LoopConfig train;
   optim::OptimizerConfig optim;

@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run/dry_run.hpp"
 
+#include "octet/data/pair_rows.hpp"
 #include "octet/optim/registry.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/run/dry_run/sent_activations.hpp"
@@ -139,6 +140,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
+  shape.pairs.per_row = config.preference ? data::PairRows::most_pairs(config.sequence) : 0;
   DryRun out;
   engine.initialize(0);
   StepRunner runner(engine);
@@ -150,6 +152,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
+  if (config.preference) PairReferences::reserve(engine, shape);
   if (config.sampled > 0) Decoder::reserve(engine, {.longest = config.sampled});
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.stage_parameters.count() + engine.frozen.count() - config.shape.padding();

@@ -3,6 +3,7 @@
 #include "octet/train/run/record/progress.hpp"
 #include "octet/train/run/record/recorder.hpp"
 #include "octet/train/run/engine/run_engine.hpp"
+#include "octet/train/step/preferences.hpp"
 
 namespace octet::train {
 
@@ -12,6 +13,7 @@ struct StateOfRun {
   data::Loader& loader;
   Recorder& recorder;
   Progress& at;
+  PairReferences& references;
 
   void visit_state(StateVisitor& v) {
     visit(v, [&] { recorder.visit_state(v); });
@@ -24,7 +26,7 @@ struct StateOfRun {
   void visit_values(StateVisitor& v) {
     Values values{engine.engine()};
     v.section("engine", values);
-    v.unused("data"), v.unused("run");
+    v.unused("data"), v.unused("run"), v.unused("references");
     Recorder::keep_state(v);
   }
 
@@ -41,6 +43,7 @@ struct StateOfRun {
     v.section("data", loader);
     visit_record();
     v.section("run", at);
+    if (references.used()) v.section("references", references);
   }
 };
 

@@ -5,15 +5,16 @@
 #include "octet/data/eval_batches.hpp"
 #include "octet/train/run/record/progress.hpp"
 #include "octet/train/run/record/recorder.hpp"
-#include "octet/train/step/engine.hpp"
+#include "octet/train/step/preferences.hpp"
 
 namespace octet::train {
 
 /// The evaluations of a run on its held-out text, and their place in the record. All ranks call each.
 class Evaluations {
  public:
-  /// `held_out`: none if nothing is held out; `every`: steps, or 0.
-  Evaluations(std::optional<data::EvalBatches> held_out, std::int64_t every) : held_out_(std::move(held_out)), every_(every) {}
+  /// `held_out`: none if nothing is held out; `every`: steps, or 0. `references`: of its pairs; they outlive this.
+  Evaluations(std::optional<data::EvalBatches> held_out, std::int64_t every, const PairReferences& references)
+      : held_out_(std::move(held_out)), every_(every), references_(references) {}
 
   bool due(std::int64_t step) const { return every_ > 0 && step > 0 && step % every_ == 0; }
   /// Of the weights, once per step. `stopped` is asked whether to abandon it.
@@ -26,6 +27,7 @@ class Evaluations {
  private:
   std::optional<data::EvalBatches> held_out_;
   std::int64_t every_;
+  const PairReferences& references_;
   double average_loss_ = NAN;
 };
 
