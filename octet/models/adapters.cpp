@@ -7,6 +7,7 @@
 #include "octet/base/text.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/nn/linear.hpp"
+#include "octet/nn/low_rank.hpp"
 
 namespace octet::models {
 namespace {
@@ -125,9 +126,11 @@ void AdapterConfig::fields(config::FieldVisitor& v) {
   v.field("targets", targets,
           "modules that have adapters, by their names in the model's folder, or by the ends of these; all-linear: every linear layer of "
           "blocks, without experts");
+  v.field("dropout", dropout, "probability with which an adapter drops a value of its input in training", {.at_least = 0, .below = 1});
   v.field("init", init,
           "PEFT folder that has the first values of adapters, and decides rank, alpha and targets; empty: A is random and B is 0");
   for (const char* key : {"alpha", "targets"}) v.idle(key, rank == 0, "lora.rank is 0");
+  v.idle("dropout", rank == 0 && init.empty(), "lora.rank is 0");
 }
 
 std::int64_t AdaptedWeight::rows() const {
@@ -141,15 +144,34 @@ std::vector<AdaptedWeight> adapted_weights(const ModelShape& shape, const Adapte
   return adapted_weights(*make_model(shape, {}, precision), c);
 }
 
-void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& precision) {
+namespace {
+
+std::unique_ptr<nn::AdapterInput> input_of(const std::string& layer, double dropout, std::int64_t first_column,
+                                           const nn::DropoutDraws& draws) {
+  if (dropout == 0) return std::make_unique<nn::AdapterInput>();
+  return std::make_unique<nn::DroppedInput>(layer, dropout, first_column, draws);
+}
+
+}  // namespace
+
+// Layers of other stages are in the plan alone.
+void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& precision, const nn::Partition& partition,
+                     const nn::DropoutDraws& draws) {
   if (!c) return;
   Sites sites;
   model.visit(sites);
-  for (const AdaptedWeight& w : adapted_weights(model, c)) {
-    nn::LowRank form{.rank = c.rank, .factor = c.factor(), .blocks = {}};
+  for (const AdaptedWeight& w : adapted_weights(model.shape(), c)) {
+    const auto site = sites.by_weight.find(w.parameter);
+    if (site == sites.by_weight.end()) {
+      precision.plan_adapter(w.layer(), c.rank);
+      continue;
+    }
+    nn::LowRank form{.rank = c.rank, .blocks = {}};
     for (const AdaptedModule& m : w.modules) form.blocks.push_back(m.rows);
-    nn::LinearSite& l = *sites.by_weight.at(w.parameter);
-    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), l.out(), l.in(), std::move(form), precision));
+    nn::LinearSite& l = *site->second;
+    const nn::AdapterPart part(l.weight().parameter(), form, partition);
+    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, part.first_column, draws),
+                                                 precision));
   }
 }
 

@@ -62,7 +62,7 @@ std::vector<std::string> target_modules(const TrainedAdapters& adapters, const M
 json::Value config_json(const TrainedAdapters& adapters, const ModelShape& shape, const std::string& base) {
   json::Value out = json::Object();
   out.set("peft_type", "LORA").set("task_type", "CAUSAL_LM").set("base_model_name_or_path", base).set("inference_mode", true);
-  out.set("r", adapters.config.rank).set("lora_alpha", adapters.config.alpha).set("lora_dropout", 0.0);
+  out.set("r", adapters.config.rank).set("lora_alpha", adapters.config.alpha).set("lora_dropout", adapters.config.dropout);
   out.set("target_modules", json::array_of(target_modules(adapters, shape))).set("bias", "none");
   out.set("fan_in_fan_out", std::ranges::any_of(adapters.values, [](const AdapterValues& v) { return v.weight.transposed; }));
   out.set("init_lora_weights", true).set("use_rslora", false).set("use_dora", false).set("modules_to_save", {});
@@ -174,7 +174,7 @@ TrainedAdapters read_peft_folder(const std::string& folder, const ModelShape& sh
 AdapterConfig completed(const AdapterConfig& config, const ModelShape& shape) {
   if (config || config.init.empty()) return config;
   AdapterConfig out = read_peft_folder(config.init, shape).config;
-  out.init = config.init;
+  out.init = config.init, out.dropout = config.dropout;
   return out;
 }
 

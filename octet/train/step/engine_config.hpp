@@ -26,6 +26,7 @@ struct EngineConfig {
   parallel::RanksConfig ranks = {};                 // its stage of ZeRO
   int planned_ranks = 1;                            // of the data and context axes, in a dry run
   models::AdapterConfig adapters = {};              // that train, with an optimizer, in place of the model's own weights
+  std::uint64_t seed = 1;                           // of draws while it trains
 };
 
 }  // namespace octet::train
