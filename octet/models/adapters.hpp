@@ -31,9 +31,11 @@ struct AdaptedModule {
   std::string name;  // "model.layers.0.self_attn.q_proj"
   ops::RowBlock rows;
 };
-/// The modules of one weight, in the order of their rows. Their matrices are rows of nn::LowRankAdapter's two parameters.
+/// The modules of one weight, in the order of their rows. Their matrices are rows of nn::LowRankAdapter's two parameters. Of a stack they
+/// are its experts, each with a matrix of nn::LowRankStack.
 struct AdaptedWeight {
-  std::string parameter;  // "layers.0.attn.qkv.weight"
+  std::string parameter;   // "layers.0.attn.qkv.weight"
+  std::string stack = {};  // transformers' parameter of all experts: "model.layers.0.mlp.experts.gate_up_proj"; empty: linear modules
   std::vector<AdaptedModule> modules;
   std::int64_t out = 0, in = 0;
   bool transposed = false;  // the folder stores it as [in, out]
@@ -48,8 +50,10 @@ struct AdaptedWeight {
 };
 
 /// The weights that have adapters, in the order of the model. A target is the name of a module or its end behind a point, as in PEFT, and
-/// "all-linear" is every linear layer of blocks but experts and their routers. Throws ConfigError naming lora.targets for one that matches
-/// nothing, experts, or the head, lora.rank for one beyond a matrix, and for a family without a Hugging Face format.
+/// "all-linear" is every linear layer of blocks but experts and their routers. Experts have the names of transformers' parameters, as in
+/// PEFT's target_parameters: "mlp.experts.gate_up_proj" and "mlp.experts.down_proj". Throws ConfigError naming lora.targets for one that
+/// matches nothing, one expert, a router, or the head, lora.rank for one beyond a matrix, lora.dropout with experts, which PEFT does not
+/// take, and for a family without a Hugging Face format.
 std::vector<AdaptedWeight> adapted_weights(const ModelShape&, const AdapterConfig&);
 
 /// Gives the model's layers these adapters; none without a rank. Before parameters get their memory. A member of the partition gets its

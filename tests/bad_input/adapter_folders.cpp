@@ -26,6 +26,8 @@ std::vector<Case> adapter_folders() {
       folder("of_another_kind", with(R"(, "use_dora": true)"), ExitCode::data, {config, "use_dora must be false"}),
       folder("with_a_pattern_of_ranks", with(R"(, "rank_pattern": {"q_proj": 2})"), ExitCode::data, {config, "rank_pattern must be empty"}),
       folder("with_whole_modules", with(R"(, "modules_to_save": ["lm_head"])"), ExitCode::data, {config, "modules_to_save must be null"}),
+      folder("of_other_parameters", with(R"(, "target_parameters": ["mlp.router.weight"])"), ExitCode::data,
+             {config, "target_parameters must be of experts", "mlp.experts.gate_up_proj"}),
       folder("with_tensors_of_a_model", with(""), ExitCode::data, {tensors, "is unexpected", "lora_A.weight"}),
       {"adapters_of_random_weights",
        "train tiny.toml --set lora.rank=4",

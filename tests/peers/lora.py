@@ -26,12 +26,13 @@ import golden
 
 LAYERS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SEED = 1
-CASES = [  # name, family, rank, alpha, target_modules, dropout
+CASES = [  # name, family, rank, alpha, target_modules, dropout, target_parameters
     ("llama", "llama", 4, 8, LAYERS, 0.0),
     ("qwen3", "qwen3", 3, 7, ["q_proj", "v_proj", "down_proj"], 0.0),
     ("gpt2", "gpt2", 4, 4, ["c_attn", "c_proj", "c_fc"], 0.0),
     ("qwen3_moe", "qwen3_moe", 2, 8, ["q_proj", "k_proj", "v_proj", "o_proj"], 0.0),
     ("llama_dropout", "llama", 4, 8, LAYERS, 0.125),
+    ("qwen3_moe_experts", "qwen3_moe", 2, 8, ["q_proj"], 0.0, ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
 ]
 OCTET_LAYERS = dict(q_proj="attn.qkv", k_proj="attn.qkv", v_proj="attn.qkv", o_proj="attn.out", gate_proj="mlp.gate_up", up_proj="mlp.gate_up",
                     down_proj="mlp.down")
@@ -118,8 +119,9 @@ def set_masks(model, p):
             module.lora_dropout["default"] = Masked(f"layers.{block}.{OCTET_LAYERS[kind]}", p)
 
 
-def case(title, family, rank, alpha, targets, dropout):
-    model = peft.get_peft_model(base_of(family), peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")).eval()
+def case(title, family, rank, alpha, targets, dropout, parameters=None):
+    model = peft.get_peft_model(base_of(family), peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM",
+                                                                  target_parameters=parameters)).eval()
     adapters = [(tensor_name(name), p) for name, p in model.named_parameters() if p.requires_grad]
     with torch.no_grad():
         for name, p in adapters:

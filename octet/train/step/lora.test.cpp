@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "octet/io/safetensors_writer.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/peft_folder.hpp"
@@ -93,7 +95,7 @@ void expect_logits(Engine& e, const Golden& golden, const data::Batch& batch, do
 }
 
 class EveryBase : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Lora, EveryBase, ::testing::Values("llama", "qwen3", "gpt2", "qwen3_moe", "llama_dropout"));
+INSTANTIATE_TEST_SUITE_P(Lora, EveryBase, ::testing::Values("llama", "qwen3", "gpt2", "qwen3_moe", "llama_dropout", "qwen3_moe_experts"));
 
 // Bounds are those of whole models (golden.test.cpp), times the tenfold rate.
 TEST_P(EveryBase, TrainsTwentyStepsAsPeftDoesInDoublePrecision) {
@@ -129,6 +131,13 @@ TEST_P(EveryBase, TrainsTwentyStepsAsPeftDoesInDoublePrecision) {
 EngineConfig small_lora(const std::string& recipe, const nn::Recompute& recompute = {}) {
   EngineConfig c = small_engine("llama", recipe, recompute);
   c.adapters = {.rank = 4, .alpha = 6};
+  return c;
+}
+
+EngineConfig small_experts(const std::string& recipe, const nn::Recompute& recompute = {}) {
+  EngineConfig c = small_engine("qwen3_moe", recipe, recompute);
+  c.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
+  c.adapters = {.rank = 4, .alpha = 6, .targets = {"all-linear", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"}};
   return c;
 }
 
@@ -172,11 +181,40 @@ TEST(Lora, FrozenMatricesHaveOneByteOrTwoByTheirRecipe) {
   EXPECT_LE(bytes_per_frozen("mxfp8", cached), 2 * (1 + 1.0 / 16)) << "a byte per 32 values in both orientations, with padding";
 }
 
+// One of two parameters of a module has a name of its own in PEFT's files.
+TEST(Lora, FoldersOfEitherParameterOfExpertsComeBack) {
+  const Scratch scratch;
+  for (const std::vector<std::string>& targets : {std::vector<std::string>{"mlp.experts.gate_up_proj"},
+                                                  {"mlp.experts.down_proj"},
+                                                  {"mlp.experts.down_proj", "mlp.experts.gate_up_proj"},
+                                                  {"q_proj", "model.layers.1.mlp.experts.down_proj"}}) {
+    const models::ModelShape shape = small_experts("fp32").shape;
+    models::TrainedAdapters out{.config = {.rank = 2, .alpha = 3, .targets = targets}, .values = {}};
+    for (models::AdaptedWeight& w : models::adapted_weights(shape, out.config)) {
+      std::vector<float> a(std::size_t(std::int64_t(w.modules.size()) * 2 * w.in)), b(std::size_t(w.rows() * 2));
+      std::iota(a.begin(), a.end(), 1.0f), std::iota(b.begin(), b.end(), 0.5f);
+      out.values.push_back({std::move(w), std::move(a), std::move(b)});
+    }
+    const std::string folder = scratch.at(joined(targets));
+    models::save_peft_folder(folder, out, shape, "model");
+    const models::TrainedAdapters back = models::read_peft_folder(folder, shape);
+    EXPECT_EQ(back.config.targets, targets);
+    ASSERT_EQ(back.values.size(), out.values.size());
+    for (std::size_t i = 0; i < out.values.size(); ++i) {
+      EXPECT_EQ(back.values[i].weight.parameter, out.values[i].weight.parameter);
+      EXPECT_EQ(back.values[i].a, out.values[i].a);
+      EXPECT_EQ(back.values[i].b, out.values[i].b);
+    }
+  }
+}
+
 TEST(Lora, RecomputationChangesNoBit) {
-  for (const char* recipe : {"bf16", "current", "rowwise"}) {
+  using Case = std::pair<const char*, EngineConfig (*)(const std::string&, const nn::Recompute&)>;
+  for (const auto& [recipe, make] : {Case{"bf16", small_dropout}, Case{"current", small_dropout}, Case{"rowwise", small_dropout},
+                                     Case{"bf16", small_experts}, Case{"block128", small_experts}}) {
     std::vector<float> wanted;
     for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp", "attention"}, {"block"}}) {
-      Engine e(small_dropout(recipe, nn::Recompute::named(parts)), Device::cpu, machine::machine_target(Device::cpu));
+      Engine e(make(recipe, nn::Recompute::named(parts)), Device::cpu, machine::machine_target(Device::cpu));
       train_steps(e, 2, 2);
       const std::vector<float> values = nn::flat_values(e.stream, e.parameters.values());
       if (wanted.empty()) wanted = values;
@@ -308,8 +346,16 @@ TEST(Lora, TargetsAndRanksThatAModelDoesNotHaveAreRefused) {
       "lora.targets: \"lm_head\" names the projection to the vocabulary, for which this version has no adapters; name other modules, or "
       "\"all-linear\"");
   EXPECT_EQ(refusal("qwen3_moe", 8, {"q_proj", "up_proj"}),
-            "lora.targets: \"up_proj\" names matrices of experts, for which this version has no adapters; name other modules, or "
-            "\"all-linear\"");
+            "lora.targets: \"up_proj\" names matrices of single experts, for which this version has no adapters; those of all experts are "
+            "\"mlp.experts.gate_up_proj\" and \"mlp.experts.down_proj\"");
+  EXPECT_EQ(refusal("qwen3_moe", 33, {"experts.down_proj"}),
+            "lora.rank = 33: model.layers.0.mlp.experts.down_proj is a matrix of 64 x 32, whose rank is at most 32; lower it");
+  models::ModelShape shape = small_shape("qwen3_moe");
+  shape.experts = {.number = 4, .chosen = 2, .width = 32};
+  EXPECT_EQ(octet::testing::error_of<ConfigError>(
+                [&] { models::adapted_weights(shape, {.rank = 4, .targets = {"mlp.experts.down_proj"}, .dropout = 0.1}); }),
+            "lora.dropout = 0.1: adapters of experts (model.layers.0.mlp.experts.down_proj) have none, as in PEFT; set it to 0, or name no "
+            "experts in lora.targets");
 }
 
 }  // namespace
