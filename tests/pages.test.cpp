@@ -52,6 +52,7 @@ constexpr Marked marked[] = {
     {"docs/long-runs.md", "octet tokenize --input '/usr/include", "headers that a machine may not have"},
     {"docs/long-runs.md", "python3 bench/peers/fp8_gap.py", gpus},
     {"docs/generate.md", "octet chat", "needs a person at a terminal"},
+    {"docs/lora.md", "octet train --data data/text --steps 200 --name experts", "needs a model with experts"},
     {"docs/models.md", "python tests/peers/check_families.py", packages},
     {"docs/parallel.md", "octet launch bench scaling   ", gpus},
     {"docs/parallel.md", "octet launch bench allreduce --topology", gpus},

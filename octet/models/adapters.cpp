@@ -7,11 +7,13 @@
 #include "octet/base/text.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/nn/linear.hpp"
+#include "octet/nn/low_rank.hpp"
+#include "octet/nn/low_rank_stack.hpp"
 
 namespace octet::models {
 namespace {
 
-constexpr std::string_view all_linear = "all-linear", weight_end = ".weight";
+constexpr std::string_view all_linear = "all-linear", weight_end = ".weight", of_experts = "experts.";
 
 // The linear layers of a model by the path of their weight.
 struct Sites final : nn::Visitor {
@@ -25,11 +27,11 @@ struct Sites final : nn::Visitor {
   }
 };
 
-enum class Kind : std::uint8_t { takes, experts, router, head };
+enum class Kind : std::uint8_t { takes, stack, expert, router, head };
 
 Kind kind_of(const Sites& sites, nn::LinearSite& l) {
   if (!sites.of_blocks.contains(&l.weight().parameter())) return Kind::head;
-  if (l.matrices() > 1) return Kind::experts;
+  if (l.matrices() > 1) return Kind::expert;
   return l.weight().parameter().role == ParameterRole::router ? Kind::router : Kind::takes;
 }
 
@@ -41,9 +43,10 @@ bool matches(std::string_view module, std::string_view target) {
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 [[noreturn]] void refuse_target(const std::string& target, Kind kind) {
-  constexpr std::string_view of[] = {"", "matrices of experts", "the router of experts", "the projection to the vocabulary"};
-  throw ConfigError(format("lora.targets: \"{}\" names {}, for which this version has no adapters; name other modules, or \"{}\"",
-                           printable(target), of[std::size_t(kind)], all_linear));
+  constexpr std::string_view of[] = {"", "", "matrices of single experts", "the router of experts", "the projection to the vocabulary"};
+  constexpr std::string_view remedy = "those of all experts are \"mlp.experts.gate_up_proj\" and \"mlp.experts.down_proj\"";
+  throw ConfigError(format("lora.targets: \"{}\" names {}, for which this version has no adapters; {}", printable(target),
+                           of[std::size_t(kind)], kind == Kind::expert ? remedy : format("name other modules, or \"{}\"", all_linear)));
 }
 
 [[noreturn]] void refuse_unknown(const std::string& target, const std::set<std::string>& names) {
@@ -62,9 +65,9 @@ class Targets {
     bool taken = false;
     if (kind == Kind::takes) names_.insert(std::string(last_part(module)));
     for (std::size_t i = 0; i < targets_.size(); ++i) {
-      const bool all = targets_[i] == all_linear;
-      if (!(all ? kind == Kind::takes : matches(module, targets_[i]))) continue;
-      if (kind != Kind::takes) {
+      const bool all = targets_[i] == all_linear, names_stacks = targets_[i].find(of_experts) != std::string::npos;
+      if (!(all ? kind == Kind::takes : matches(module, targets_[i]) && (kind != Kind::stack || names_stacks))) continue;
+      if (kind != Kind::takes && kind != Kind::stack) {
         refused_.try_emplace(i, kind);
         continue;
       }
@@ -92,6 +95,22 @@ void require_rank(const AdaptedWeight& w, std::int64_t rank) {
                                w.in, std::min(m.rows.rows, w.in)));
 }
 
+// Each expert is a block of the rows.
+AdaptedWeight stack_of(const nn::LinearSite& l, const std::string& parameter, const std::string& name) {
+  AdaptedWeight out{.parameter = parameter, .stack = name, .modules = {}, .out = l.out(), .in = l.in()};
+  for (std::int64_t e = 0; e < l.matrices(); ++e) out.modules.push_back({name, {e * l.out(), l.out()}});
+  return out;
+}
+
+void refuse_dropout(const AdapterConfig& c, const std::vector<AdaptedWeight>& weights) {
+  const auto stack = std::ranges::find_if(weights, [](const AdaptedWeight& w) { return !w.stack.empty(); });
+  if (c.dropout > 0 && stack != weights.end())
+    throw ConfigError(
+        format("lora.dropout = {}: adapters of experts ({}) have none, as in PEFT; set it to 0, or name no experts in "
+               "lora.targets",
+               c.dropout, stack->stack));
+}
+
 std::vector<AdaptedWeight> adapted_weights(Model& model, const AdapterConfig& c) {
   const HuggingFaceFormat& files = model_family(model.shape().family).hugging_face;
   if (!files)
@@ -101,11 +120,16 @@ std::vector<AdaptedWeight> adapted_weights(Model& model, const AdapterConfig& c)
   model.visit(sites);
   Targets targets(c.targets);
   std::vector<AdaptedWeight> out;
+  std::set<std::string> stacks;  // parameters that were seen
   for (const WeightSlice& slice : files.weights(model.shape())) {
     const auto site = sites.by_weight.find(slice.parameter);
     if (site == sites.by_weight.end() || !slice.name.ends_with(weight_end)) continue;
     nn::LinearSite& l = *site->second;
     const std::string module = slice.name.substr(0, slice.name.size() - weight_end.size());
+    if (kind_of(sites, l) == Kind::expert && stacks.insert(slice.parameter).second) {
+      const std::string name = format("model.{}_proj", slice.parameter.substr(0, slice.parameter.rfind('.')));
+      if (targets.take(name, Kind::stack)) out.push_back(stack_of(l, slice.parameter, name));
+    }
     if (!targets.take(module, kind_of(sites, l))) continue;
     if (out.empty() || out.back().parameter != slice.parameter)
       out.push_back({.parameter = slice.parameter, .modules = {}, .out = l.out(), .in = l.in(), .transposed = slice.transposed});
@@ -113,6 +137,7 @@ std::vector<AdaptedWeight> adapted_weights(Model& model, const AdapterConfig& c)
   }
   targets.require_used();
   for (const AdaptedWeight& w : out) require_rank(w, c.rank);
+  refuse_dropout(c, out);
   return out;
 }
 
@@ -124,10 +149,12 @@ void AdapterConfig::fields(config::FieldVisitor& v) {
   v.field("alpha", alpha, "an adapter's product is multiplied by alpha / rank", {.above = 0, .at_most = 1e6});
   v.field("targets", targets,
           "modules that have adapters, by their names in the model's folder, or by the ends of these; all-linear: every linear layer of "
-          "blocks, without experts");
+          "blocks, without experts, which are mlp.experts.gate_up_proj and mlp.experts.down_proj");
+  v.field("dropout", dropout, "probability with which an adapter drops a value of its input in training", {.at_least = 0, .below = 1});
   v.field("init", init,
           "PEFT folder that has the first values of adapters, and decides rank, alpha and targets; empty: A is random and B is 0");
   for (const char* key : {"alpha", "targets"}) v.idle(key, rank == 0, "lora.rank is 0");
+  v.idle("dropout", rank == 0 && init.empty(), "lora.rank is 0");
 }
 
 std::int64_t AdaptedWeight::rows() const {
@@ -141,15 +168,40 @@ std::vector<AdaptedWeight> adapted_weights(const ModelShape& shape, const Adapte
   return adapted_weights(*make_model(shape, {}, precision), c);
 }
 
-void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& precision) {
+namespace {
+
+std::unique_ptr<nn::AdapterInput> input_of(const std::string& layer, double dropout, std::int64_t first_column,
+                                           const nn::DropoutDraws& draws) {
+  if (dropout == 0) return std::make_unique<nn::AdapterInput>();
+  return std::make_unique<nn::DroppedInput>(layer, dropout, first_column, draws);
+}
+
+}  // namespace
+
+// Layers of other stages are in the plan alone.
+void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& precision, const nn::Partition& partition,
+                     const nn::DropoutDraws& draws) {
   if (!c) return;
   Sites sites;
   model.visit(sites);
-  for (const AdaptedWeight& w : adapted_weights(model, c)) {
-    nn::LowRank form{.rank = c.rank, .factor = c.factor(), .blocks = {}};
+  for (const AdaptedWeight& w : adapted_weights(model.shape(), c)) {
+    const auto site = sites.by_weight.find(w.parameter);
+    if (site == sites.by_weight.end()) {
+      precision.plan_adapter(w.layer(), c.rank);
+      continue;
+    }
+    if (!w.stack.empty()) {
+      nn::LinearSite& l = *site->second;
+      const nn::LowRankStack::Config form{.matrices = l.matrices(), .out = l.out(), .in = l.in(), .rank = c.rank, .factor = c.factor()};
+      l.adapt(std::make_unique<nn::LowRankStack>(l.path(), form, precision));
+      continue;
+    }
+    nn::LowRank form{.rank = c.rank, .blocks = {}};
     for (const AdaptedModule& m : w.modules) form.blocks.push_back(m.rows);
-    nn::LinearSite& l = *sites.by_weight.at(w.parameter);
-    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), l.out(), l.in(), std::move(form), precision));
+    nn::LinearSite& l = *site->second;
+    const nn::AdapterPart part(l.weight().parameter(), form, partition);
+    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, part.first_column, draws),
+                                                 precision));
   }
 }
 

@@ -5,7 +5,10 @@
 
 #include "octet/config/fields.hpp"
 #include "octet/models/model.hpp"
-#include "octet/nn/adapter.hpp"
+#include "octet/nn/dropout_draws.hpp"
+#include "octet/nn/partition.hpp"
+#include "octet/ops/adapter_blocks/adapter_blocks.hpp"
+#include "octet/scaling/precision.hpp"
 
 namespace octet::models {
 
@@ -14,10 +17,12 @@ struct AdapterConfig {
   std::int64_t rank = 0;  // 0: no adapters
   double alpha = 16;      // an adapter's product is multiplied by alpha / rank
   std::vector<std::string> targets = {"all-linear"};
-  std::string init;  // a PEFT folder with the first values of adapters; empty: those of nn::LowRankAdapter
+  double dropout = 0;  // probability of each value of an adapter's input, in training passes: nn::DroppedInput
+  std::string init;    // a PEFT folder with the first values of adapters; empty: those of nn::LowRankAdapter
 
   explicit operator bool() const { return rank > 0; }
   double factor() const { return alpha / double(rank); }
+  bool operator==(const AdapterConfig&) const = default;
   void fields(config::FieldVisitor&);
 };
 
@@ -26,13 +31,16 @@ struct AdaptedModule {
   std::string name;  // "model.layers.0.self_attn.q_proj"
   ops::RowBlock rows;
 };
-/// The modules of one weight, in the order of their rows. Their matrices are rows of nn::LowRankAdapter's two parameters.
+/// The modules of one weight, in the order of their rows. Their matrices are rows of nn::LowRankAdapter's two parameters. Of a stack they
+/// are its experts, each with a matrix of nn::LowRankStack.
 struct AdaptedWeight {
-  std::string parameter;  // "layers.0.attn.qkv.weight"
+  std::string parameter;   // "layers.0.attn.qkv.weight"
+  std::string stack = {};  // transformers' parameter of all experts: "model.layers.0.mlp.experts.gate_up_proj"; empty: linear modules
   std::vector<AdaptedModule> modules;
   std::int64_t out = 0, in = 0;
   bool transposed = false;  // the folder stores it as [in, out]
 
+  std::string layer() const { return parameter.substr(0, parameter.rfind('.')); }
   std::string a() const { return stem() + "lora_a"; }
   std::string b() const { return stem() + "lora_b"; }
   std::int64_t rows() const;  // of all modules
@@ -42,12 +50,15 @@ struct AdaptedWeight {
 };
 
 /// The weights that have adapters, in the order of the model. A target is the name of a module or its end behind a point, as in PEFT, and
-/// "all-linear" is every linear layer of blocks but experts and their routers. Throws ConfigError naming lora.targets for one that matches
-/// nothing, experts, or the head, lora.rank for one beyond a matrix, and for a family without a Hugging Face format.
+/// "all-linear" is every linear layer of blocks but experts and their routers. Experts have the names of transformers' parameters, as in
+/// PEFT's target_parameters: "mlp.experts.gate_up_proj" and "mlp.experts.down_proj". Throws ConfigError naming lora.targets for one that
+/// matches nothing, one expert, a router, or the head, lora.rank for one beyond a matrix, lora.dropout with experts, which PEFT does not
+/// take, and for a family without a Hugging Face format.
 std::vector<AdaptedWeight> adapted_weights(const ModelShape&, const AdapterConfig&);
 
-/// Gives the model's layers these adapters; none without a rank. Before parameters get their memory.
-void attach_adapters(Model&, const AdapterConfig&, scaling::Precision&);
+/// Gives the model's layers these adapters; none without a rank. Before parameters get their memory. A member of the partition gets its
+/// part of them, and a stage those of its blocks. The draws outlive the model.
+void attach_adapters(Model&, const AdapterConfig&, scaling::Precision&, const nn::Partition&, const nn::DropoutDraws&);
 
 /// Values of a weight's adapter in the host's memory.
 struct AdapterValues {

@@ -123,15 +123,17 @@ void Experts::forward(Stream& stream, const QTensor& x, const BlockContext& cont
   {
     const Scope first(stream);
     const ops::Sink gather = gathered(stream, in_, {.cols = false}, values, s.visit, pass);
-    in_.forward(stream, gather.codes, s.visit.map.groups, h, pass);
+    in_.forward(stream, gather.codes, s.visit.map.groups, h, pass, saves ? &s.in_linear : nullptr);
   }
   ops::Sink hidden;
-  activate(stream, h, bool(y), pass, s, hidden, saves);
+  activate(stream, h, bool(y) || out_.is_adapted(), pass, s, hidden, saves);
   if (y) {
     const Scope second(stream);
     const Tensor each = stream.empty({rows, config_.width}, y.dtype);
-    out_.forward(stream, hidden.codes, s.visit.map.groups, each, pass);
+    out_.forward(stream, hidden.codes, s.visit.map.groups, each, pass, saves ? &s.out_linear : nullptr);
     config_.exchange->combine(stream, each, s.visit, y);
+  } else if (out_.is_adapted()) {
+    out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
   }
   shared_.forward(stream, values, context, y, pass, saves ? &s.shared : nullptr);
   if (y) stream.observe(path_, "y", y);
@@ -151,6 +153,7 @@ void Experts::backward_of_second(Stream& stream, const Tensor& dy, const Saved& 
   }
   out_.backward_input(stream, d, saved.visit.map.groups, dhidden);
   out_.backward_weight(stream, d, hidden, saved.visit.map.groups, pass.later);
+  out_.backward_adapter(stream, d, hidden, saved.visit.map.groups, dhidden);
 }
 
 void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Saved& saved, const Tensor& dweights, const Tensor& dgathered,
@@ -161,7 +164,9 @@ void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Sav
       stream, {.dy = dhidden, .x = saved.h, .w = saved.visit.weights, .map = saved.visit.map, .limit = config_.limit, .dw = dweights}, dh);
   in_.backward_input(stream, dh, saved.visit.map.groups, dgathered);
   const ops::Sink x = gathered(stream, in_, {.rows = false}, saved.in_linear.x.codes, saved.visit, scaling::recomputing_for(pass));
-  in_.backward_weight(stream, dh, {x.codes.cols}, saved.visit.map.groups, pass.later);
+  const LinearSite::Saved input{x.codes.cols, saved.in_linear.of_adapter};
+  in_.backward_weight(stream, dh, input, saved.visit.map.groups, pass.later);
+  in_.backward_adapter(stream, dh, input, saved.visit.map.groups, dgathered);
 }
 
 // dx = that of the router alone.

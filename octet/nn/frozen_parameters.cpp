@@ -1,12 +1,26 @@
 #include "octet/nn/frozen_parameters.hpp"
 
 #include <algorithm>
-#include <span>
+#include <cmath>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/nn/weight.hpp"
 
 namespace octet::nn {
+namespace {
+
+// Of the whole parameter, as every member begins with its part of them.
+std::vector<float> first_values(const Parameter& p, std::uint64_t seed) {
+  Stream host(Device::cpu);
+  Parameter whole(p.path, p.whole(), p.init, p.role);
+  std::vector<float> out(std::size_t(p.whole().count()));
+  whole.value = Stored::plain({out.data(), p.whole(), DType::f32});
+  initialize(host, whole, seed);
+  return out;
+}
+
+}  // namespace
 
 // A tied embedding has two uses, and its values are read.
 void FrozenParameters::bind(Stream& stream, Collect collect) {
@@ -26,21 +40,41 @@ std::int64_t FrozenParameters::count() const {
   return n;
 }
 
+bool FrozenParameters::holds_part(std::size_t i) const { return held_[i] != nullptr && held_[i]->holds_by_largest(); }
+
+// In the type in which it is quantized; f32 [1].
+Tensor FrozenParameters::largest_of(Stream& stream, std::size_t i, std::span<const float> whole) const {
+  if (!holds_part(i)) return {};
+  float largest = 0;
+  for (const float v : whole) largest = std::max(largest, std::abs(type_of(*list_[i]) == DType::bf16 ? to_float(to_bf16(v)) : v));
+  const Tensor out = stream.empty({1}, DType::f32);
+  upload(stream, &largest, out);
+  return out;
+}
+
 template <class Fill>
-void FrozenParameters::fill(Stream& stream, std::size_t i, const Fill& fill_slice) {
+void FrozenParameters::fill(Stream& stream, std::size_t i, const Tensor& largest, const Fill& fill_slice) {
   Parameter& p = *list_[i];
   if (held_[i] == nullptr) return fill_slice(ParameterSlice{.parameter = &p, .value = p.value});
   const Scope scope(stream);
   const Tensor values = stream.empty(p.shape, type_of(p), Lifetime::scratch, Category::workspace);
   fill_slice(ParameterSlice{.parameter = &p, .value = Stored::plain(values)});
-  held_[i]->hold(stream, values);
+  held_[i]->hold(stream, values, largest);
 }
 
-void FrozenParameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  const std::span values(host, std::size_t(list_[i]->shape.count()));
-  checksum_.add(std::as_bytes(values));
-  for (const float v : values) squares_ += double(v) * v;
-  fill(stream, i, [&](const ParameterSlice& slice) { nn::set_values(stream, slice, host); });
+void FrozenParameters::note(std::span<const float> whole) {
+  checksum_.add(std::as_bytes(whole));
+  for (const float v : whole) squares_ += double(v) * v;
+}
+
+void FrozenParameters::set_values(Stream& stream, std::size_t i, std::span<const float> whole) {
+  const Parameter& p = *list_[i];
+  check(std::int64_t(whole.size()) == p.whole().count(), "frozen parameter {}: has {} values, got {}", p.path, p.whole().count(),
+        whole.size());
+  const Scope scope(stream);
+  const Tensor largest = largest_of(stream, i, whole);
+  const std::vector<float> part = p.cut ? part_of(p.cut, whole) : std::vector<float>();
+  fill(stream, i, largest, [&](const ParameterSlice& slice) { nn::set_values(stream, slice, p.cut ? part.data() : whole.data()); });
 }
 
 void FrozenParameters::visit_state(StateVisitor& visitor) {
@@ -53,8 +87,15 @@ void FrozenParameters::visit_state(StateVisitor& visitor) {
         "the adapters of this checkpoint were trained over other frozen weights than those of model.init; restore that folder");
 }
 
+// A scale of all values follows from those of other members, too.
 void FrozenParameters::initialize(Stream& stream, std::uint64_t seed) {
-  for (std::size_t i = 0; i < list_.size(); ++i) fill(stream, i, [&](const ParameterSlice& slice) { nn::initialize(stream, slice, seed); });
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const Scope scope(stream);
+    const bool on_host = holds_part(i) && stream.device() != Device::null;
+    const std::vector<float> whole = on_host ? first_values(*list_[i], seed) : std::vector<float>();
+    const Tensor largest = on_host ? largest_of(stream, i, whole) : holds_part(i) ? stream.empty({1}, DType::f32) : Tensor{};
+    fill(stream, i, largest, [&](const ParameterSlice& slice) { nn::initialize(stream, slice, seed); });
+  }
 }
 
 }  // namespace octet::nn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "octet/base/checksum.hpp"
@@ -25,12 +26,13 @@ class FrozenParameters {
 
   const std::vector<Parameter*>& list() const { return list_; }
   std::int64_t count() const;
-  /// All values of a parameter, list()[i], from the host's floats, rounded to nearest; each once, in the list's order. Workspace: the
-  /// values of one weight.
-  void set_values(Stream&, std::size_t i, const float* host);
-  /// The sum of their squares.
+  /// Notes all values of a whole parameter of the model, wherever it is: each once, in the order of the whole model.
+  void note(std::span<const float> whole);
+  /// The part here of a parameter, list()[i], from the whole one's values, rounded to nearest. Workspace: the values of one weight.
+  void set_values(Stream&, std::size_t i, std::span<const float> whole);
+  /// The sum of the squares of all that was noted.
   double squares() const { return squares_; }
-  /// The checksum of the values that were set. When it is restored, throws ConfigError if the state is of others.
+  /// The checksum of it. When it is restored, throws ConfigError if the state is of other values.
   void visit_state(StateVisitor&);
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
@@ -46,7 +48,9 @@ class FrozenParameters {
   };
   void bind(Stream&, Collect);
   template <class Fill>
-  void fill(Stream&, std::size_t i, const Fill&);
+  void fill(Stream&, std::size_t i, const Tensor& largest, const Fill&);
+  Tensor largest_of(Stream&, std::size_t i, std::span<const float> whole) const;
+  bool holds_part(std::size_t i) const;
   DType type_of(const Parameter& p) const { return p.role == ParameterRole::matrix ? type_ : DType::f32; }
 
   DType type_;

@@ -4,9 +4,10 @@
 
 namespace octet::nn {
 
-/// Whether rows that members gather for an operand [tokens, width] travel as 8-bit codes: one scale for all values gives both orientations
-/// the same codes, so that a member can make all operands of gathered codes. Other rows travel as values.
-bool gathers_codes(const ops::QuantizeSpec&, const Shape& whole);
+/// Whether rows that members gather for an operand [tokens, width] of a layer travel as 8-bit codes: one scale for all values gives both
+/// orientations the same codes, so that a member can make all operands of gathered codes. Other rows travel as values, and so do gradients
+/// whose values the layer reads.
+bool gathers_codes(const LinearSite&, Operand, const ops::QuantizeSpec&, const Shape& whole);
 
 /// Values for operands that are views of them: x itself for a region of scratch, whose product comes before x changes. For another region,
 /// whose product is deferred, a copy there.
@@ -20,7 +21,7 @@ struct Gather {
 
 /// Of the own rows own.values [T/n, C], which the work reads: the operands of all rows [T, C], with the bits that one member makes. A scale
 /// that follows from the data is that of the maximum over members. Filled operands do not read the own rows of a gradient whose product is
-/// deferred: they may be updated in place. A layer that several members divide has no bias, which would read the values of dy.
+/// deferred: they may be updated in place.
 Gather gather_operands(Stream&, const LinearSite&, Partition&, const OperandRequest& own, const scaling::Pass&);
 
 /// The same of own.tokens rows that produce(sink) makes at once. One member's are its operands already.

@@ -50,7 +50,6 @@ ops::Sink LinearSite::operand(Stream& stream, const OperandRequest& request, con
 }
 
 void LinearSite::adapt(std::unique_ptr<Adapter> adapter) {
-  check(matrices_ == 1, "linear {}: a stack of {} matrices takes no adapter", path_, matrices_);
   adapter_ = std::move(adapter);
   if (adapter_->reads_operands()) read_gradients();
 }

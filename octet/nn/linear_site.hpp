@@ -4,7 +4,9 @@
 
 #include "octet/nn/adapter.hpp"
 #include "octet/nn/operand_request.hpp"
+#include "octet/nn/weight.hpp"
 #include "octet/nn/weight_gradient.hpp"
+#include "octet/scaling/precision.hpp"
 
 namespace octet::nn {
 
@@ -14,7 +16,8 @@ class LinearSite {
  public:
   /// Saved by forward for backward; in Pass::forward_operands().
   struct Saved {
-    Quantized x;  // transposed orientation, [in, T]
+    Quantized x;        // transposed orientation, [in, T]
+    Tensor of_adapter;  // Adapter::forward_stack() of a stack
   };
 
   /// How a pass quantizes x or dy.
@@ -32,8 +35,10 @@ class LinearSite {
   /// Matrices that one token uses.
   std::int64_t used() const { return used_; }
   Weight& weight() { return weight_; }
-  /// From now on the layer adds this one's product, and its weight does not train. Before parameters get their memory. Throws ContractError
-  /// for a stack.
+  /// Whether backward reads values of this operand beside those that its products read, and columns of x before the weight's product.
+  bool reads_values(Operand of) const { return of == Operand::gradient && reads_gradients_; }
+  bool is_adapted() const { return adapter_->reads_operands(); }
+  /// From now on the layer adds this one's product, and its weight does not train. Before parameters get their memory.
   void adapt(std::unique_ptr<Adapter>);
 
  protected:

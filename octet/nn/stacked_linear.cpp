@@ -18,7 +18,12 @@ StackedLinear::StackedLinear(const std::string& path, const Config& c, scaling::
   weight().parameter().matrices = c.matrices * c.joined;
 }
 
-void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGroups& groups, const Tensor& y, const scaling::Pass& pass) {
+void StackedLinear::save(Stream& stream, const QTensor& x, const ops::RowGroups& groups, const scaling::Pass& pass, Saved& saved) {
+  saved.of_adapter = adapter().forward_stack(stream, x.rows, groups, {}, pass, pass.keep);
+}
+
+void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGroups& groups, const Tensor& y, const scaling::Pass& pass,
+                            Saved* saved) {
   weight().refresh(stream, pass);
   const Scope scope(stream);
   ops::grouped_gemm(stream, {.a = x.rows,
@@ -26,6 +31,8 @@ void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGrou
                              .groups = groups,
                              .d = y,
                              .fast_accumulation = plan().fast_forward});
+  const Tensor kept = adapter().forward_stack(stream, x.rows, groups, y, pass, saved != nullptr ? pass.keep : Region(Lifetime::scratch));
+  if (saved != nullptr) saved->of_adapter = kept;
 }
 
 void StackedLinear::backward_input(Stream& stream, const ops::Sink& dy, const ops::RowGroups& groups, const Tensor& dx) {

@@ -23,12 +23,18 @@ class StackedLinear : public LinearSite {
   };
   StackedLinear(const std::string& path, const Config&, scaling::Precision&, scaling::Site);
 
-  /// x: rows of [R, in]; y: [R, out].
-  void forward(Stream&, const QTensor& x, const ops::RowGroups&, const Tensor& y, const scaling::Pass&);
+  /// x: rows of [R, in]; y: [R, out]. saved: gets the adapter's; nullptr when no backward follows.
+  void forward(Stream&, const QTensor& x, const ops::RowGroups&, const Tensor& y, const scaling::Pass&, Saved* saved);
+  /// The part of it that backward reads: saved->of_adapter.
+  void save(Stream&, const QTensor& x, const ops::RowGroups&, const scaling::Pass&, Saved& saved);
   /// dx: [R, in], overwritten.
   void backward_input(Stream&, const ops::Sink& dy, const ops::RowGroups&, const Tensor& dx);
   /// Adds to the weight's gradient; with `later`, when this work is run: then x, dy and the groups live until then.
   void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, DeferredWork* later);
+  /// Adds to the adapter's gradients, and its part to dx.
+  void backward_adapter(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups, const Tensor& dx) {
+    adapter().backward_stack(stream, dy.plain, saved.x, saved.of_adapter, groups, dx);
+  }
 
   void visit(Visitor& visitor) {
     visitor.experts(weight().parameter());

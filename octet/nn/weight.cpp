@@ -81,9 +81,20 @@ void Weight::measure(Stream& stream, const scaling::Pass& pass) {
   if (finds_scale) ops::scales_of_maxima(stream, as, value.value_type(), as.amax, scale_, descale_);
 }
 
-void Weight::hold(Stream& stream, const Tensor& values) {
+bool Weight::holds_by_largest() const {
   const ops::QuantizeSpec as = quantizer_->spec(scaling::recomputing);
+  return parameter_.cut && as.quantizes() && as.rows.whole_tensor() && as.cols.whole_tensor();
+}
+
+void Weight::hold(Stream& stream, const Tensor& values, const Tensor& largest) {
+  ops::QuantizeSpec as = quantizer_->spec(scaling::recomputing);
   check(!as.scale_known(), "weight {}: it does not train, so its scale follows from its values", parameter_.path);
+  if (largest) {
+    if (!scale_)
+      for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
+    ops::scales_of_maxima(stream, as, values.dtype, largest, scale_, descale_);
+    as.scale = scale_, as.descale = descale_;
+  }
   parameter_.codes_version = refreshed_ = ++parameter_.version;
   if (!cached_ && as.quantizes() && as.same_codes()) return hold_codes(stream, as, values);
   if (!operands_)

@@ -31,8 +31,11 @@ class Weight {
 
   /// Of a weight that does not train (PrecisionConfig::frozen_weights): makes its operands of these values [out, in], f32 or bf16, which
   /// are not kept. The operands are all that is in memory: those of both orientations, or, where they are made for each GEMM and have equal
-  /// codes, these codes (Parameter::codes).
-  void hold(Stream&, const Tensor& values);
+  /// codes, these codes (Parameter::codes). Of a part of a matrix whose scale follows from all of it, `largest`, f32 [1], is the whole
+  /// one's largest magnitude; otherwise empty.
+  void hold(Stream&, const Tensor& values, const Tensor& largest = {});
+  /// Whether hold() wants it.
+  bool holds_by_largest() const;
 
   /// How a pass quantizes it.
   ops::QuantizeSpec spec(const scaling::Pass&) const;

@@ -7,7 +7,7 @@ namespace octet::nn {
 void WeightScales::bind(Stream& stream, const std::vector<Weight*>& all) {
   std::vector<Weight*> bound;
   for (Weight* w : all)
-    if (!w->parameter().codes && w->parameter().cut && finds_scale_together(partition_, w->spec(scaling::recomputing))) bound.push_back(w);
+    if (w->parameter().value && w->parameter().cut && finds_scale_together(partition_, w->spec(scaling::recomputing))) bound.push_back(w);
   if (bound.empty()) return;
   const auto zeros = [&](std::int64_t n) { return stream.zeros({n}, DType::f32, Lifetime::run, Category::weight_operands); };
   scales_ = zeros(std::int64_t(bound.size())), versions_.resize(bound.size());

@@ -1,5 +1,7 @@
 #include "octet/parallel/copied_gradients.hpp"
 
+#include <algorithm>
+
 namespace octet::parallel {
 
 CopiedGradients::CopiedGradients(comm::Communicator& group, const nn::Parameters& parameters) {
@@ -23,10 +25,11 @@ void CopiedGradients::split_by_heads(comm::Communicator& group, const nn::Parame
   of_heads_->report_to(group, std::move(sharers));
 }
 
-// Vectors of which all ranks have copies are a bucket of their own, in one piece of memory.
+// Vectors of which all ranks have copies are a bucket of their own, in one piece of memory. Adapters are beside parts.
 void CopiedGradients::add(comm::Communicator& group, const nn::Bucket& b) {
-  const Cut& first = b.parameters.front()->cut;
-  if (first.copies == group.size() && first.alone == 0) return copies_.push_back({&b, b.gradient.codes, &group});
+  const bool all =
+      std::ranges::all_of(b.parameters, [&](const Parameter* p) { return p->cut.copies == group.size() && p->cut.alone == 0; });
+  if (all) return copies_.push_back({&b, b.gradient.codes, &group});
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     const Cut& cut = b.parameters[i]->cut;
     if (cut.copies == 1) continue;

@@ -9,7 +9,7 @@
 namespace octet::parallel {
 
 /// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, of which each rank has seen its
-/// rows, and keys and values of heads that several ranks share. One rank has no copies.
+/// rows, keys and values of heads that several ranks share, and one matrix of each adapter. One rank has no copies.
 class CopiedGradients {
  public:
   /// All ranks make it at the same time. The group outlives this. Throws ContractError for shared heads whose gradients have scales; where

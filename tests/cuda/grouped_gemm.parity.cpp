@@ -1,3 +1,4 @@
+#include "octet/ops/clear_padding/clear_padding.hpp"
 #include "octet/ops/combine_rows/combine_rows.hpp"
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/grouped_gemm/grouped_gemm.hpp"
@@ -75,18 +76,49 @@ Case grouped(const Choosing& c, std::int64_t N, std::int64_t K, const Layout& la
         ops::grouped_gemm(s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = dw});
         ops::grouped_gemm(s,
                           ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = more, .accumulate = true});
+        const Tensor added = side.gaussian({map.rows(), N}, 5, dtype), of_added = side.poisoned({c.tokens, N}, dtype);
+        ops::grouped_gemm(s,
+                          ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = added, .accumulate = true});
+        ops::combine_rows(s, added, map, of_added);
         // Rows of tokens alone: others are undefined.
         const Tensor of_y = side.poisoned({c.tokens, N}, dtype), of_dx = side.poisoned({c.tokens, K}, dtype);
         ops::combine_rows(s, y, map, of_y), ops::combine_rows(s, dx, map, of_dx);
         const Nearness rounded = within_share_of_largest(dtype == DType::f32 ? 0x1p-18 : 0x1p-7);
         const Nearness summed = is_fp8(layout.activations.format) ? within_share_of_largest(0x1p-10) : rounded;
-        side.result("y", of_y, rounded), side.result("dx", of_dx, rounded);
+        side.result("y", of_y, rounded), side.result("dx", of_dx, rounded), side.result("y added", of_added, rounded);
         side.result("dw", dw, summed), side.result("dw added", more, summed);
       }};
 }
 
+// Products of an adapter's rank: a transposed view of rows by columns that lie [N, R].
+Case of_mixed_orders(const Choosing& c, std::int64_t M, std::int64_t N) {
+  return {format("grouped_gemm along rows of [R, {}] by [{}, R], {}", M, N, c.name()), [=](Side& side) {
+            Stream& s = side.stream();
+            const ops::ExpertMap map = map_on(side, c);
+            const Tensor u = side.gaussian({map.rows(), M}, 1, DType::bf16), x = side.gaussian({N, map.rows()}, 2, DType::bf16),
+                         d = side.poisoned({c.experts * M, N}, DType::f32);
+            ops::clear_padding(s, map.groups, u);
+            ops::grouped_gemm(
+                s, ops::GroupedColumnsGemm{.a = {.codes = u, .transposed = true}, .b = {.codes = x}, .groups = map.groups, .d = d});
+            side.result("d", d, within_share_of_largest(0x1p-7));
+          }};
+}
+
+Case cleared(const Choosing& c, DType dtype) {
+  return {format("clear_padding {} {}", dtype, c.name()), [=](Side& side) {
+            const ops::ExpertMap map = map_on(side, c);
+            const Tensor x = side.gaussian({map.rows(), 24}, 1, dtype);
+            ops::clear_padding(side.stream(), map.groups, x);
+            side.result("x", x, same_bits());
+          }};
+}
+
 std::vector<Case> make() {
-  std::vector<Case> cases;
+  std::vector<Case> cases{of_mixed_orders({900, 2, 5, 128, 3}, 16, 768), of_mixed_orders({200, 2, 4, 128, 4}, 8, 256)};
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const Choosing& c : choosings()) cases.push_back(cleared(c, dtype));
+  cases.push_back(grouped({900, 2, 5, 128, 3}, 16, 768, layouts()[1]));  // matrices of an adapter's rank
+  cases.push_back(grouped({900, 2, 5, 128, 3}, 768, 16, layouts()[1]));
   for (const Layout& layout : layouts()) {
     cases.push_back(grouped({200, 2, 4, 128, 4}, 256, 384, layout));
     cases.push_back(grouped({100, 1, 3, 128, 2}, 128, 128, layout));

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Random Hugging Face folders of every family, from transformers to Octet and back. A campaign run by hand, not by the tests.
 
-    python tests/peers/check_families.py OCTET [--only NAME] [--keep FOLDER]
+    python tests/peers/check_families.py OCTET [--only NAME...] [--greedy] [--keep FOLDER]
 
-OCTET is the program. Needs torch and transformers. For each form of model:
+OCTET is the program. Needs torch and transformers. For each form of model, with --greedy the third alone:
   - logits: `octet eval --logits` in FP32 against transformers in FP64, within 1e-5 of the largest logit;
   - training: the losses of 20 steps of AdamW in FP32 against PyTorch in FP64, within 1e-6 (of the loss, where that is above 1). A step's
     batch is the whole text, so the order of samples does not matter;
-  - greedy text: 40 tokens of `octet generate` after a prompt, and the end of the text, as transformers' generate();
+  - greedy text: 40 tokens of `octet generate` after each of PROMPTS, and the end of the text, as transformers' generate(). Both have a
+    cache of keys, and most texts grow to several windows of the forms that have some. Prompts side by side have the same texts;
   - back: the run's `weights`, an export in BF16 and an export of a checkpoint load in transformers without missing, unexpected or misshapen
     keys; config.json has the values that it came with, except for dtype; generation_config.json and tokenizer files are unchanged;
   - a new model of the same shape, made from keys alone, loads in transformers too.
@@ -26,6 +27,7 @@ import transformers
 from golden import BETAS, CLIP, DECAY, EPS, RATE, STEPS, training
 
 SEQUENCE, VOCABULARY, SEPARATOR, BYTES = 48, 259, 256, 1100
+PROMPTS = ("the", "a longer prompt, with a number 12", "x", "\u00e9\u00e8", "a prompt of more tokens than a window has")
 LLAMA = dict(hidden_size=96, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, intermediate_size=160, vocab_size=VOCABULARY,
              max_position_embeddings=96, bos_token_id=257, eos_token_id=[256, 258], pad_token_id=258)
 
@@ -230,11 +232,11 @@ class Form:
         self.run("train", "--data", "data", *sets, *more)
 
     def greedy(self, model):
-        """Tokens after each of four prompts that differ from transformers'."""
+        """The number of prompts whose texts differ from transformers', alone or side by side."""
         different = 0
-        for prompt in ("the", "a longer prompt, with a number 12", "x", "\u00e9\u00e8"):
-            ours = self.run("generate", self.folder, "--prompt", prompt, "--recipe", "fp32", "--device", "cpu", "--temperature", 0,
-                            "--tokens", 40, "--as", "ids")
+        options = ("--recipe", "fp32", "--device", "cpu", "--temperature", 0, "--tokens", 40)
+        for prompt in PROMPTS:
+            ours = self.run("generate", self.folder, "--prompt", prompt, *options, "--as", "ids")
             ids = torch.tensor([list(prompt.encode())])
             with torch.no_grad():
                 theirs = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40)[0, ids.shape[1]:].tolist()
@@ -242,7 +244,9 @@ class Form:
             if theirs[-1] in (ends if isinstance(ends, list) else [ends]):
                 theirs.pop()
             different += [int(word) for word in ours.split()] != theirs
-        return different
+        (self.place / "prompts.jsonl").write_text("".join(json.dumps({"prompt": p}) + "\n" for p in PROMPTS))
+        alone, together = (self.run("generate", self.folder, "--prompts", "prompts.jsonl", "--batch", n, *options).splitlines() for n in (1, 3))
+        return different + sum(a != b for a, b in zip(alone, together, strict=True))
 
     def losses(self, model):
         windows = self.windows()
@@ -287,18 +291,24 @@ class Form:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("octet")
-    parser.add_argument("--only", choices=FORMS)
+    parser.add_argument("--only", choices=FORMS, nargs="+")
+    parser.add_argument("--greedy", action="store_true", help="greedy text alone")
     parser.add_argument("--keep", help="a folder for what is made")
     options = parser.parse_args()
     octet, failed = str(pathlib.Path(options.octet).resolve()), False
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    for name in [options.only] if options.only else FORMS:
+    for name in options.only or FORMS:
         with tempfile.TemporaryDirectory() as temporary:
             place = pathlib.Path(options.keep or temporary) / name
             place.mkdir(parents=True)
             form = Form(octet, name, place)
             model = form.write()
+            if options.greedy:
+                greedy = form.greedy(model)
+                failed = failed or greedy > 0
+                print(f"{name:12} greedy texts that differ {greedy}", flush=True)
+                continue
             logits, greedy, losses, wrong = form.logits(model), form.greedy(model), form.losses(model), form.back()
             good = logits <= 1e-5 and losses <= 1e-6 and greedy == 0 and not wrong
             failed = failed or not good

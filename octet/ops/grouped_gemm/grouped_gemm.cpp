@@ -41,6 +41,7 @@ void grouped_gemm(Stream& stream, const GroupedRowsGemm& given) {
                       .groups = given.groups,
                       .d = given.d,
                       .stack_columns = given.stack_columns,
+                      .accumulate = given.accumulate,
                       .fast_accumulation = given.fast_accumulation};
   check_common(g, stream.target().device == Device::cpu);
   const std::int64_t experts = g.groups.size(), rows = g.a.rows(), K = g.a.cols();

@@ -10,10 +10,10 @@ namespace octet::ops {
 ///
 /// Groups along M: rows of each expert times its matrix.
 ///
-///   d[r, n] = sum_k a[r, k] * b[e][n, k]      b = stack [E N, K] (forward), or
-///   d[r, k] = sum_n a[r, n] * b[e][n, k]      b = the columns of it, [K, E N] (gradient of the input)
+///   d[r, n] (+)= sum_k a[r, k] * b[e][n, k]      b = stack [E N, K] (forward), or
+///   d[r, k] (+)= sum_n a[r, n] * b[e][n, k]      b = the columns of it, [K, E N] (gradient of the input)
 ///
-/// a: [R, ...] operand of rows; d: [R, ...] f32, bf16 or f16, overwritten. Rows that no token has may hold anything in `a`, NaN too, and
+/// a: [R, ...] operand of rows; d: [R, ...] f32, bf16 or f16. Rows that no token has may hold anything in `a`, NaN too, and
 /// are undefined in d.
 struct GroupedRowsGemm {
   const Quantized& a;
@@ -21,6 +21,7 @@ struct GroupedRowsGemm {
   bool stack_columns = false;
   RowGroups groups;
   Tensor d;
+  bool accumulate = false;
   bool fast_accumulation = false;
 };
 void grouped_gemm(Stream&, const GroupedRowsGemm&);

@@ -86,10 +86,12 @@ void expect_sum(const Tensor& d, std::int64_t at, std::int64_t n, const F& f, do
 void expect_products(Stream& s, const MapCase& c, const Operands& o, std::int64_t N, std::int64_t K, DType dtype) {
   const std::int64_t R = o.map.rows();
   const Tensor y = s.empty({R, N}, dtype), dx = s.empty({R, K}, dtype), dw = s.empty({c.experts * N, K}, DType::f32),
-               more = gaussian_tensor(s, {c.experts * N, K}, 5), before = s.empty(more.shape, DType::f32);
-  copy(s, more, before);
+               more = gaussian_tensor(s, {c.experts * N, K}, 5), before = s.empty(more.shape, DType::f32),
+               added = gaussian_tensor(s, {R, N}, 6, dtype), y_before = s.empty(added.shape, dtype);
+  copy(s, more, before), copy(s, added, y_before);
   const auto& groups = o.map.groups;
   grouped_gemm(s, GroupedRowsGemm{.a = o.x.rows, .stack = o.w.rows, .groups = groups, .d = y});
+  grouped_gemm(s, GroupedRowsGemm{.a = o.x.rows, .stack = o.w.rows, .groups = groups, .d = added, .accumulate = true});
   grouped_gemm(s, GroupedRowsGemm{.a = o.dy.rows, .stack = o.w.cols, .stack_columns = true, .groups = groups, .d = dx});
   grouped_gemm(s, GroupedColumnsGemm{.a = o.dy.cols, .b = o.x.cols, .groups = groups, .d = dw});
   grouped_gemm(s, GroupedColumnsGemm{.a = o.dy.cols, .b = o.x.cols, .groups = groups, .d = more, .accumulate = true});
@@ -97,8 +99,11 @@ void expect_products(Stream& s, const MapCase& c, const Operands& o, std::int64_
   for (std::int64_t e = 0; e < c.experts; ++e) {
     const std::int64_t first = begin[e], rows = count[e];
     for (std::int64_t r = first; r < first + rows; r += 1 + rows / 3) {
-      for (std::int64_t n = 0; n < N; n += 7)
-        expect_sum(y, r * N + n, K, [&](std::int64_t k) { return double(value_at(o.x.rows, r, k)) * value_at(o.w.rows, e * N + n, k); });
+      for (std::int64_t n = 0; n < N; n += 7) {
+        const auto term = [&](std::int64_t k) { return double(value_at(o.x.rows, r, k)) * value_at(o.w.rows, e * N + n, k); };
+        expect_sum(y, r * N + n, K, term);
+        expect_sum(added, r * N + n, K, term, double(value_at(y_before, r * N + n)));
+      }
       for (std::int64_t k = 0; k < K; k += 11)
         expect_sum(dx, r * K + k, N, [&](std::int64_t n) { return double(value_at(o.dy.rows, r, n)) * value_at(o.w.cols, k, e * N + n); });
     }

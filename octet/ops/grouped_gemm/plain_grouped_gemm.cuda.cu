@@ -70,7 +70,7 @@ __device__ __forceinline__ void store_region(const Region& r, const float (&sum)
 template <class T>
 __global__ void __launch_bounds__(threads)
     grouped_rows_kernel(std::int64_t rows, std::int64_t N, std::int64_t K, const __grid_constant__ OperandView a,
-                        const __grid_constant__ OperandView b, bool stack_columns, Limits groups, T* d) {
+                        const __grid_constant__ OperandView b, bool stack_columns, Limits groups, bool accumulate, T* d) {
   __shared__ Tile tile;
   const std::int64_t first = std::int64_t(blockIdx.y) * side, last = min(first + side, rows), n0 = std::int64_t(blockIdx.x) * side;
   int e = 0;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(threads)
     if (r.m0 >= r.m_end) continue;
     float sum[each][each] = {};
     multiply_region(a, b, r, tile, sum);
-    store_region(r, sum, 0, N, false, d);
+    store_region(r, sum, 0, N, accumulate, d);
   }
 }
 
@@ -111,7 +111,9 @@ void plain_grouped_gemm(Queue queue, const ops::GroupedGemm& g) {
   dispatch<float, Bf16, Fp16>(g.d.dtype, "grouped_gemm", [&]<class T>() {
     if (g.along_k)
       grouped_columns_kernel<T><<<grid, threads, 0, queue>>>(M, N, view_of(g.a), view_of(g.b), groups, g.accumulate, g.d.as<T>());
-    else grouped_rows_kernel<T><<<grid, threads, 0, queue>>>(M, N, g.K(), view_of(g.a), view_of(g.b), g.stack_columns, groups, g.d.as<T>());
+    else
+      grouped_rows_kernel<T>
+          <<<grid, threads, 0, queue>>>(M, N, g.K(), view_of(g.a), view_of(g.b), g.stack_columns, groups, g.accumulate, g.d.as<T>());
   });
   launched("plain_grouped_gemm");
 }

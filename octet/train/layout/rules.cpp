@@ -230,9 +230,6 @@ Rules of_tensor() {
           tensor, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.tensor = 1"),
       wide_sums(tensor),
       no_average(tensor),
-      no_adapters(
-          tensor, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "adapters of layers that ranks divide are not trained by this version; set ranks.tensor = 1, or lora.rank = 0"),
       {here, tensor, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
        says("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage")},
       {always, tensor,
@@ -255,13 +252,13 @@ Rules of_tensor() {
        }},
       {here, tensor, "Where moments or weights have a scale per 128 values, parts of matrices consist of complete blocks.",
        [](const Layout& l, const Subject& s) { return cut_variable(l, s).key == nullptr; }, why_cut},
-      {here, tensor, "Where ranks share a key-value head, gradients have no scales, or ZeRO-2 or 3 divides their sums.",
+      {here, tensor, "Where ranks share a key-value head, or adapters train, gradients have no scales, or ZeRO-2 or 3 divides their sums.",
        [](const Layout& l, const Subject& s) { return coded_copy(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
          return format(
-             "{} ranks share each key and value head, and gradients in {} cannot be summed among them; set optim.gradients = \"bf16\" or "
-             "\"f32\", or with several data ranks ranks.zero = 2",
-             coded_copy(l, s)->cut.copies, s.storage(l).gradients);
+             "{} ranks share each {}, and gradients in {} cannot be summed among them; set optim.gradients = \"bf16\" or \"f32\", or with "
+             "several data ranks ranks.zero = 2",
+             coded_copy(l, s)->cut.copies, s.adapters ? "adapter" : "key and value head", s.storage(l).gradients);
        }},
   };
 }
@@ -330,9 +327,6 @@ Rules of_pipeline() {
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
       no_average(pipeline),
-      no_adapters(
-          pipeline, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "adapters of stages are not trained by this version; set ranks.pipeline = 1, or lora.rank = 0"),
       {here, pipeline, "`model.router_balance` is not `model`.",
        [](const Layout&, const Subject& s) {
          const nn::Balance& b = s.shape.experts.balance;

@@ -12,30 +12,35 @@ namespace {
 
 // And the members, whose partition the model refers to.
 struct OwningPart : ModelPart {
-  OwningPart(models::ModelShape shape, std::int64_t members)
+  OwningPart(models::ModelShape shape, const models::AdapterConfig& adapters, std::int64_t members)
       : ranks(int(members)), partition(parallel::partition_of(ranks, parallel::TensorWire::activations)) {
-    shape.layers = 1;
-    shape.experts.first_dense = 0, shape.experts.step = 1, shape.experts.dense.clear();
+    if (!adapters) {
+      shape.layers = 1;
+      shape.experts.first_dense = 0, shape.experts.step = 1, shape.experts.dense.clear();
+    }
     model = models::make_model(shape, {.partition = partition.get()}, precision);
+    models::attach_adapters(*model, adapters, precision, *partition, draws);
     struct Collect final : nn::Visitor {
-      std::vector<Parameter*> all;
-      void parameter(Parameter& p) override { all.push_back(&p); }
+      std::vector<Parameter*> own, adapters;
+      void parameter(Parameter& p) override { own.push_back(&p); }
+      void adapter(Parameter& p) override { adapters.push_back(&p); }
     } collect;
     model->visit(collect);
-    parameters = std::move(collect.all);
+    parameters = adapters ? std::move(collect.adapters) : std::move(collect.own);
   }
 
   comm::PlannedCommunicator ranks;
   std::unique_ptr<nn::Partition> partition;
   scaling::Precision precision{scaling::PrecisionConfig{}};
+  nn::DropoutDraws draws;
 };
 
 }  // namespace
 
-const ModelPart& ModelParts::of(const models::ModelShape& shape, std::int64_t members) {
-  if (shape != shape_) shape_ = shape, made_.clear();
+const ModelPart& ModelParts::of(const models::ModelShape& shape, const models::AdapterConfig& adapters, std::int64_t members) {
+  if (shape != shape_ || adapters != adapters_) shape_ = shape, adapters_ = adapters, made_.clear();
   std::shared_ptr<ModelPart>& part = made_[members];
-  if (!part) part = std::make_shared<OwningPart>(shape, members);
+  if (!part) part = std::make_shared<OwningPart>(shape, adapters, members);
   return *part;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "octet/models/adapters.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/optim/optimizer_config.hpp"
 #include "octet/parallel/ranks_config.hpp"
@@ -11,20 +12,21 @@
 namespace octet::train {
 
 /// A block of a model between embedding and head, of which each of so many members has a part. It has no memory, and answers what its
-/// family can do.
+/// family can do. A model with adapters has all blocks, of which some may have none.
 struct ModelPart {
   std::unique_ptr<models::Model> model;
-  std::vector<Parameter*> parameters;
+  std::vector<Parameter*> parameters;  // that train
 };
 
 /// Those of one shape, made when they are first asked for. Copies share them.
 class ModelParts {
  public:
   /// Throws ConfigError for a family or a shape that does not exist, and ContractError for members that cannot divide it.
-  const ModelPart& of(const models::ModelShape&, std::int64_t members);
+  const ModelPart& of(const models::ModelShape&, const models::AdapterConfig&, std::int64_t members);
 
  private:
   models::ModelShape shape_;
+  models::AdapterConfig adapters_;
   std::map<std::int64_t, std::shared_ptr<ModelPart>> made_;  // by members
 };
 
@@ -38,8 +40,8 @@ struct Subject {
   bool codes_attention = false;                                                // products of some attention read 8-bit codes
   std::optional<optim::OptimizerConfig> optimizer = optim::OptimizerConfig{};  // at the layout's level
   bool average = false;
-  bool adapters = false;     // train in place of the model's own weights
   bool preferences = false;  // the loss is one of pairs of answers
+  models::AdapterConfig adapters = {};  // that train in place of the model's own weights
   parallel::CommConfig comm = {};
   std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known
   std::int64_t per_node = 0;   // ranks with fast links; 0: not known
@@ -53,7 +55,7 @@ struct Subject {
     return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, micro_batches(l));
   }
 
-  const ModelPart& part(std::int64_t members = 1) const { return parts.of(shape, members); }
+  const ModelPart& part(std::int64_t members = 1) const { return parts.of(shape, adapters, members); }
   /// The family's entry; null for a model that this version only plans.
   const models::ModelFamily* family() const;
 

@@ -37,21 +37,22 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axe
   return out;
 }
 
-// A tied embedding is on two stages, unless one has both ends.
+// A tied embedding is on two stages, unless one has both ends. Beside adapters it has no gradient.
 Parameter* shared_by_stages(const EngineConfig& c, models::Model& model) {
-  return folds(c.ranks.schedule) ? nullptr : model.shared_by_ends();
+  return folds(c.ranks.schedule) || c.adapters ? nullptr : model.shared_by_ends();
 }
 
 // With the tables and scales of its quantizers, which say how parameters can be stored.
 std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes,
-                                          const nn::Objective& objective) {
+                                          const nn::Objective& objective, nn::DropoutDraws& draws) {
   models::ModelOptions options = c.model;
   options.objective = &objective;
   options.partition = &axes.partition(), options.sequences = &axes.sequences();
   options.experts = &axes.expert_exchange();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
-  models::attach_adapters(*model, c.adapters, precision);
+  models::attach_adapters(*model, c.adapters, precision, axes.partition(), draws);
+  if (c.optimizer && c.adapters.dropout > 0) draws.allocate(stream, c.seed);
   precision.require_patterns_used();
   precision.allocate(stream);
   if (c.document_mask && !model->masks_documents())
@@ -70,7 +71,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       stream(device, target),
       precision(precision_of(c, axes)),
       objective(nn::make_objective(c.preference)),
-      model(make_model(stream, c, precision, axes, *objective)),
+      model(make_model(stream, c, precision, axes, *objective, draws)),
       frozen(stream, *model, precision.activations()),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), shared_by_stages(c, *model)),
@@ -78,6 +79,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),
                axes.turns()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
+      stage_frozen(c, stream.target(), axes.pipeline(), frozen.list(), StageParameters::Kind::frozen),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   pipeline.recordings().allow(!axes.divides_experts());  // the host reads how many rows come
@@ -109,8 +111,16 @@ models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
 }
 
 void Engine::begin_micro_batch(int micro_batch) {
-  parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}, micro_batch);
+  const Tensor updates = optimizer ? optimizer->updates() : Tensor{};
+  parameters.begin_micro_batch(stream, updates, micro_batch);
+  draws.begin_micro_batch(stream, updates, std::int64_t(micro_batch) * axes.sequence_groups() + axes.sequence_group());
   sharding.begin_micro_batch(micro_batch);
+}
+
+// Batches of a step have one shape.
+void Engine::begin_draws(const data::Batch& batch) {
+  const SequenceMember member = sequence_member();
+  draws.set_sequence(batch.length, member.member, member.members);
 }
 
 Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, bool exchanges) {
@@ -125,6 +135,7 @@ Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, b
 bool Engine::train(std::span<const data::Batch> micro_batches, const scaling::Pass& pass, std::int64_t tokens,
                    const std::function<bool()>& proceeds, const parallel::Turns::Piece& piece) {
   sharding.begin_step(int(micro_batches.size()), true);
+  begin_draws(micro_batches.front());
   Pipeline::Step step = step_of(pass, tokens, true);
   step.proceeds = proceeds, step.piece = piece;
   if (!pipeline.train(micro_batches, step)) return false;
@@ -134,6 +145,7 @@ bool Engine::train(std::span<const data::Batch> micro_batches, const scaling::Pa
 
 void Engine::train_one(const data::Batch& batch, const scaling::Pass& pass, std::int64_t tokens) {
   sharding.begin_step(1, false);
+  begin_draws(batch);
   pipeline.train_one(batch, step_of(pass, tokens, false));
 }
 

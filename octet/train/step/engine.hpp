@@ -25,6 +25,7 @@ class Engine {
   Stream stream;
   scaling::Precision precision;
   std::unique_ptr<const nn::Objective> objective;
+  nn::DropoutDraws draws;  // of adapters
   std::unique_ptr<models::Model> model;
   nn::FrozenParameters frozen;  // where adapters train
   nn::Parameters parameters;    // that train
@@ -34,8 +35,8 @@ class Engine {
   parallel::Sharding sharding;
   nn::WeightScales weight_scales;
   Pipeline pipeline;
-  StageParameters stage_parameters;
-  const std::int64_t longest_sequence;  // that the model has tables for
+  StageParameters stage_parameters, stage_frozen;  // of `parameters` and of `frozen`
+  const std::int64_t longest_sequence;             // that the model has tables for
 
   /// Every parameter from its own Init.
   void initialize(std::uint64_t seed);
@@ -89,6 +90,7 @@ class Engine {
 
  private:
   Pipeline::Step step_of(const scaling::Pass&, std::int64_t tokens, bool exchanges);
+  void begin_draws(const data::Batch&);
   std::vector<std::vector<float>> whole_gradients();
 
   Tensor loss_sum_, counted_, preferences_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;

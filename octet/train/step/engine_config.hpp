@@ -27,6 +27,7 @@ struct EngineConfig {
   int planned_ranks = 1;                            // of the data and context axes, in a dry run
   models::AdapterConfig adapters = {};              // that train, with an optimizer, in place of the model's own weights
   nn::PreferenceConfig preference = {};             // the loss is one of pairs of answers; with document_mask
+  std::uint64_t seed = 1;                           // of draws while it trains
 };
 
 }  // namespace octet::train

@@ -24,8 +24,8 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .codes_attention = scaling::codes_attention(c.precision),
           .optimizer = c.optimizer,
           .average = c.average,
-          .adapters = bool(c.adapters),
           .preferences = bool(c.preference),
+          .adapters = c.adapters,
           .comm = c.comm,
           .sequences = c.micro_batches * groups};
 }

@@ -59,6 +59,7 @@ WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
   models::ModelOptions whole = c.model;
   whole.chunks.clear(), whole.partition = &nn::whole_partition(), whole.experts = &nn::all_experts();
   model = models::make_model(c.shape, whole, precision);
+  models::attach_adapters(*model, c.adapters, precision, nn::whole_partition(), draws);
 }
 
 std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {

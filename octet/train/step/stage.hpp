@@ -15,6 +15,7 @@ struct WholeModel {
   explicit WholeModel(const EngineConfig&);
 
   scaling::Precision precision;
+  nn::DropoutDraws draws;
   std::unique_ptr<models::Model> model;
 };
 

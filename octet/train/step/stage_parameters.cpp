@@ -22,19 +22,25 @@ struct Collect final : nn::Visitor {
     last = stages.rbegin()->second;
   }
   void block(int number) override { now = number, before = false; }
-  void parameter(Parameter& p) override {
-    out.emplace_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role), before ? 0 : now < 0 ? last : stages.at(now));
+  void parameter(Parameter& p) override { add(p, own); }
+  void adapter(Parameter& p) override { add(p, adapters); }
+  void add(const Parameter& p, Staged& to) const {
+    to.emplace_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role), before ? 0 : now < 0 ? last : stages.at(now));
+  }
+  Staged of_kind(StageParameters::Kind kind) {
+    if (kind == StageParameters::Kind::trained) return std::move(adapters.empty() ? own : adapters);
+    return adapters.empty() ? Staged() : std::move(own);
   }
   int last = 0, now = -1;
   bool before = true;
   std::map<int, int> stages;  // by block
-  Staged out;
+  Staged own, adapters;
 };
 
-Staged of_stages(const EngineConfig& c, const Target& target) {
+Staged of_stages(const EngineConfig& c, const Target& target, StageParameters::Kind kind) {
   Collect all(chunks_of_stages(c, target));
   WholeModel(c).model->visit(all);
-  return std::move(all.out);
+  return all.of_kind(kind);
 }
 
 Staged whole_ones(const std::vector<Parameter*>& own) {
@@ -46,10 +52,10 @@ Staged whole_ones(const std::vector<Parameter*>& own) {
 }  // namespace
 
 StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
-                                 const std::vector<Parameter*>& own)
+                                 const std::vector<Parameter*>& own, Kind kind)
     : stages_(stages) {
   std::size_t found = 0;
-  for (auto& [whole, stage] : stages.size() == 1 ? whole_ones(own) : of_stages(c, target)) {
+  for (auto& [whole, stage] : stages.size() == 1 ? whole_ones(own) : of_stages(c, target, kind)) {
     const auto here = std::ranges::find(own, whole->path, &Parameter::path);
     found += here != own.end();
     places_.push_back({std::move(whole), stage, here == own.end() ? -1 : here - own.begin()});
@@ -66,6 +72,10 @@ std::int64_t StageParameters::count() const {
 void StageParameters::each_absent(const std::function<void(const std::string&)>& f) const {
   for (const Place& p : places_)
     if (p.own < 0) f(p.whole->path);
+}
+
+void StageParameters::each(const std::function<void(const Parameter&, std::ptrdiff_t)>& f) const {
+  for (const Place& p : places_) f(*p.whole, p.own);
 }
 
 std::vector<Parameter*> StageParameters::completed(const std::vector<Parameter*>& own) const {

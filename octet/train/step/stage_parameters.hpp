@@ -12,13 +12,17 @@ namespace octet::train {
 /// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model. One stage has all of them.
 class StageParameters {
  public:
+  /// Those that train, or the others, of which there are only some beside adapters.
+  enum class Kind : std::uint8_t { trained, frozen };
   /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stages().
-  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const std::vector<Parameter*>& own);
+  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const std::vector<Parameter*>& own, Kind = Kind::trained);
 
   /// Of all parameters, without copies.
   std::int64_t count() const;
   /// f(path) for each parameter that this stage does not have.
   void each_absent(const std::function<void(const std::string&)>& f) const;
+  /// f(whole parameter without memory, its number on this stage, or -1) for each.
+  void each(const std::function<void(const Parameter& whole, std::ptrdiff_t own)>& f) const;
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
   /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. On the

@@ -44,20 +44,22 @@ namespace {
              printable(files.folder()), printable(nonfinite_tensor(files))));
 }
 
-// One after the other, so that the host has the values of one.
+// One after the other, so that the host has the values of one. Those of other stages are read for the checksum.
 void load_frozen(Engine& e, const io::TensorFolder& files, nn::RouterBiases& biases) {
   std::vector<std::unique_ptr<Parameter>> none;  // without memory, in place of the others
   std::vector<Parameter*> list;
-  for (const Parameter* p : e.frozen.list()) {
-    none.push_back(std::make_unique<Parameter>(p->path, p->shape, p->init, p->role));
-    list.push_back(none.back().get());
-  }
+  std::vector<std::ptrdiff_t> here;
+  e.stage_frozen.each([&](const Parameter& p, std::ptrdiff_t own) {
+    none.push_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role));
+    list.push_back(none.back().get()), here.push_back(own);
+  });
   for (std::size_t i = 0; i < list.size(); ++i) {
     std::vector<float> values(std::size_t(list[i]->shape.count()), 0.0f);
     list[i]->value = Stored::plain({values.data(), list[i]->shape, DType::f32});
     models::load_hugging_face(files, e.model->shape(), biases.behind(list));
     if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) refuse_nonfinite(files);
-    e.frozen.set_values(e.stream, i, values.data());
+    e.frozen.note(values);
+    if (here[i] >= 0) e.frozen.set_values(e.stream, std::size_t(here[i]), values);
     list[i]->value = {};
   }
 }
@@ -186,10 +188,11 @@ void load_adapters(Engine& e, const models::AdapterConfig& config, const std::st
                printable(folder), read.config.rank, read.config.alpha, there.size(), config.rank, config.alpha, here.size()));
   nn::UnreadMasters none;
   nn::HostParameters host(e.stream, e.parameters, none, e.axes.parts(), false);
-  for (const models::AdapterValues& v : read.values) {
-    std::ranges::copy(v.a, parameter_of(host.list(), v.weight.a()).value.values().f32());
-    std::ranges::copy(v.b, parameter_of(host.list(), v.weight.b()).value.values().f32());
-  }
+  const auto fill = [&](const std::string& path, const std::vector<float>& values) {
+    const auto found = std::ranges::find(host.list(), path, &Parameter::path);
+    if (found != host.list().end()) std::ranges::copy(values, (*found)->value.values().f32());  // others are of another stage
+  };
+  for (const models::AdapterValues& v : read.values) fill(v.weight.a(), v.a), fill(v.weight.b(), v.b);
   host.commit();
   e.parameters.mark_changed();
 }

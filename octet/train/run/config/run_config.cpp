@@ -55,7 +55,7 @@ void TelemetryConfig::fields(config::FieldVisitor& v) {
 void RunConfig::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the run and of its folder; empty: the recipe's name", may_change);
   v.field("output", output, "folder in which the run's folder is made", may_change);
-  v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
+  v.field("seed", seed, "of the first weights, of the order of the data and of dropout", {.at_least = 0});
   v.choice("device", device, "device that computes; auto: the GPU if one works", {"auto", "cpu", "gpu"}, may_change);
   v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them",
           may_change);
@@ -142,7 +142,8 @@ EngineConfig engine_config(const RunConfig& c) {
           .ranks = c.ranks,
           .planned_ranks = int(c.ranks.of_part()),
           .adapters = models::completed(c.lora, shape),
-          .preference = c.dpo};
+          .preference = c.dpo,
+          .seed = std::uint64_t(c.seed)};
 }
 
 }  // namespace octet::train

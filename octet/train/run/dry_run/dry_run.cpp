@@ -86,10 +86,10 @@ void add_storage(const EngineConfig& config, std::vector<scaling::PlanRow>& plan
 
 void add_adapters(const Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& plan) {
   plan.push_back({"adapters", 0, 0, format("rank {}", c.adapters.rank),
-                  format("{} parameters train; times alpha / rank = {}", grouped(engine.parameters.count()), c.adapters.factor())});
+                  format("{} parameters train; times alpha / rank = {}", grouped(engine.stage_parameters.count()), c.adapters.factor())});
   plan.push_back({"weights of the model", 0, 0, "frozen",
                   format("lora.rank = {}: {} parameters have no gradients and moments; those that only GEMMs read are operands",
-                         c.adapters.rank, grouped(engine.frozen.count() - c.shape.padding()))});
+                         c.adapters.rank, grouped(engine.stage_frozen.count() - c.shape.padding()))});
 }
 
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
@@ -155,7 +155,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (config.preference) PairReferences::reserve(engine, shape);
   if (config.sampled > 0) Decoder::reserve(engine, {.longest = config.sampled});
   out.memory = engine.stream.arena().peak();
-  out.parameters = engine.stage_parameters.count() + engine.frozen.count() - config.shape.padding();
+  out.parameters = engine.stage_parameters.count() + engine.stage_frozen.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(config, out.plan);
   if (config.adapters) add_adapters(engine, config, out.plan);

@@ -21,10 +21,12 @@ class Collect final : public nn::Visitor {
     const Cut& cut = l.weight().parameter().cut;
     if (block_ < 0 || !cut) return;
     const bool columns = cut.pieces[0].run < cut.pieces[0].count;
-    const ops::QuantizeSpec spec = l.spec(columns ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
+    const nn::Operand of = columns ? nn::Operand::gradient : nn::Operand::activation;
+    const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
     const Shape all{tokens_, columns ? l.out() : l.in()};
     const std::string tensor = format("{} of {}", columns ? "dy" : "x", scaling::pattern_of(l.path()));
-    if (nn::gathers_codes(spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    if (nn::gathers_codes(l, of, spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    else if (spec.quantizes() && l.reads_values(of)) add(values_, "adapters read values of it", tensor);
     else add(values_, why_values(spec), tensor);
   }
   std::vector<Group> all;

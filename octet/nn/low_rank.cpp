@@ -1,4 +1,4 @@
-#include "octet/nn/adapter.hpp"
+#include "octet/nn/low_rank.hpp"
 
 #include <cmath>
 
@@ -7,40 +7,32 @@
 #include "octet/ops/quantize/operand_values.hpp"
 
 namespace octet::nn {
-namespace {
 
-std::int64_t rows_of(const LowRank& form) {
-  std::int64_t rows = 0;
-  for (const ops::RowBlock& b : form.blocks) rows += b.rows;
-  return rows;
-}
-
-}  // namespace
-
-LowRankAdapter::LowRankAdapter(const std::string& path, std::int64_t out, std::int64_t in, LowRank form, scaling::Precision& precision)
-    : form_(std::move(form)),
-      out_(out),
+LowRankAdapter::LowRankAdapter(const std::string& path, const AdapterPart& part, double factor, std::unique_ptr<AdapterInput> input,
+                               scaling::Precision& precision)
+    : part_(part),
+      factor_(factor),
       dtype_(precision.activations()),
-      a_(path + ".lora_a", {std::int64_t(form_.blocks.size()) * form_.rank, in}, {Init::Kind::normal, 1 / std::sqrt(3.0 * double(in))}),
-      b_(path + ".lora_b", {rows_of(form_), form_.rank}, {Init::Kind::zeros}),
-      a_weight_(a_, precision.plan_adapter(path, form_.rank), true),
+      input_(std::move(input)),
+      a_(path + ".lora_a", part.a, {Init::Kind::normal, 1 / std::sqrt(3.0 * double(part.whole_in))}, ParameterRole::matrix, part.cut_of_a),
+      b_(path + ".lora_b", part.b, {Init::Kind::zeros}, ParameterRole::matrix, part.cut_of_b),
+      a_weight_(a_, precision.plan_adapter(path, part.b[1]), true),
       b_weight_(b_, precision.plan_adapter_weight(), true) {
-  check(form_.rank >= 1 && !form_.blocks.empty(), "adapter {}: wants a rank and a block of rows", path);
-  a_.matrices = std::int64_t(form_.blocks.size());
+  a_.matrices = std::int64_t(part.blocks.size());
   for (Parameter* p : {&a_, &b_}) p->gradient.add_use(GradientUse::product);
 }
 
 // [out, n R]: the B of each block in its rows and its R columns, times s.
 Quantized LowRankAdapter::spread(Stream& stream) const {
-  const Tensor wide = empty(stream, {out_, width()});
-  ops::spread_blocks(stream, b_weight_.operand(stream, Weight::Side::rows).codes, form_.blocks, float(form_.factor), wide);
+  const Tensor wide = empty(stream, {part_.out, width()});
+  ops::spread_blocks(stream, b_weight_.operand(stream, Weight::Side::rows).codes, part_.blocks, float(factor_), wide);
   return {.codes = wide};
 }
 
 void LowRankAdapter::forward(Stream& stream, const Quantized& x, const Tensor& y, const scaling::Pass& pass) {
   const Scope scope(stream);
   a_weight_.refresh(stream, pass), b_weight_.refresh(stream, pass);
-  const Quantized values = ops::operand_values(stream, x, dtype_);
+  const Quantized values = input_->rows(stream, ops::operand_values(stream, x, dtype_), pass);
   const Tensor u = empty(stream, {values.rows(), width()});
   ops::gemm(stream, {.a = values, .b = a_weight_.operand(stream, Weight::Side::rows), .d = u});
   ops::gemm(stream, {.a = {.codes = u}, .b = spread(stream), .d = y, .accumulate = true});
@@ -50,18 +42,21 @@ void LowRankAdapter::forward(Stream& stream, const Quantized& x, const Tensor& y
 void LowRankAdapter::backward(Stream& stream, const Tensor& dy, const Quantized& x, const Tensor& dx) {
   const Scope scope(stream);
   const std::int64_t tokens = dy.shape[0];
-  const Quantized values = ops::operand_values(stream, x, dtype_), gradient{.codes = dy}, wide = spread(stream);
+  const Quantized values = input_->cols(stream, ops::operand_values(stream, x, dtype_)), gradient{.codes = dy}, wide = spread(stream);
   const Quantized u{.codes = empty(stream, {width(), tokens})}, du{.codes = empty(stream, {width(), tokens})};
   ops::gemm(stream, {.a = a_weight_.operand(stream, Weight::Side::rows), .b = ops::transposed(values), .d = u.codes});
   ops::gemm(stream, {.a = ops::transposed(wide), .b = gradient, .d = du.codes});
   add_product(stream, b_, GradientUse::product, [&](const Gradient::Target& db) {
-    const Tensor dwide = stream.empty({out_, width()}, DType::f32);
+    const Tensor dwide = stream.empty({part_.out, width()}, DType::f32);
     ops::gemm(stream, {.a = ops::transposed(gradient), .b = u, .d = dwide});
-    ops::collect_blocks(stream, dwide, form_.blocks, float(form_.factor), db.accumulate, db.data);
+    ops::collect_blocks(stream, dwide, part_.blocks, float(factor_), db.accumulate, db.data);
   });
   add_product(stream, a_, GradientUse::product,
               [&](const Gradient::Target& da) { ops::gemm(stream, {.a = du, .b = values, .d = da.data, .accumulate = da.accumulate}); });
-  if (dx) ops::gemm(stream, {.a = ops::transposed(du), .b = a_weight_.operand(stream, Weight::Side::cols), .d = dx, .accumulate = true});
+  if (!dx) return;
+  input_->backward(stream, dx, [&](const Tensor& d, bool accumulate) {
+    ops::gemm(stream, {.a = ops::transposed(du), .b = a_weight_.operand(stream, Weight::Side::cols), .d = d, .accumulate = accumulate});
+  });
 }
 
 void LowRankAdapter::visit(Visitor& visitor) {
