@@ -19,8 +19,9 @@ struct Glance {
   std::optional<telemetry::EvalEvent> eval{};
   std::optional<telemetry::HealthEvent> health{};
   std::optional<telemetry::MachineEvent> machine{};
+  std::optional<telemetry::GpusEvent> gpus{};
   std::optional<telemetry::EndEvent> end{};
-  std::int64_t size_of_rare = 0;  // of the file, when evaluations, health and the machine were last looked for
+  std::int64_t size_of_rare = 0;  // of the file, when events that are not of every step were last looked for
 };
 
 /// A run as its folder shows it, without any effect on the process that writes it. Defects of the files are kept as problem(), not thrown:

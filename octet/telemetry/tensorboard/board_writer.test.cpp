@@ -92,18 +92,18 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
                                             {"speed/data_wait", 0.125f},
                                             {"worst/saturated", 0.25f},
                                             {"worst/flushed", 0.5f},
-                                            {"fp8/layers.0.mlp.down/x/amax", 3},
-                                            {"fp8/layers.0.mlp.down/x/scale", 128},
-                                            {"fp8/layers.0.mlp.down/x/saturated", 0},
-                                            {"fp8/layers.0.mlp.down/x/flushed", 0.5f},
-                                            {"fp8/layers.0.mlp.down/w/amax", 5},
-                                            {"fp8/layers.0.mlp.down/w/scale_min", 32},
-                                            {"fp8/layers.0.mlp.down/w/scale_max", 64},
-                                            {"fp8/layers.0.mlp.down/w/saturated", 0.25f},
-                                            {"fp8/layers.0.mlp.down/w/flushed", 0.125f}};
+                                            {"tensors/layers.0.mlp.down/x/amax", 3},
+                                            {"tensors/layers.0.mlp.down/x/scale", 128},
+                                            {"tensors/layers.0.mlp.down/x/saturated", 0},
+                                            {"tensors/layers.0.mlp.down/x/flushed", 0.5f},
+                                            {"tensors/layers.0.mlp.down/w/amax", 5},
+                                            {"tensors/layers.0.mlp.down/w/scale_min", 32},
+                                            {"tensors/layers.0.mlp.down/w/scale_max", 64},
+                                            {"tensors/layers.0.mlp.down/w/saturated", 0.25f},
+                                            {"tensors/layers.0.mlp.down/w/flushed", 0.125f}};
   EXPECT_EQ(shown.size(), wanted.size());
   for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(2), value) << tag;
-  EXPECT_EQ(shown["fp8/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
+  EXPECT_EQ(shown["tensors/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
 }
 
 TEST(BoardWriter, ShowsThePlanAsATableWhoseCellsAreNotReadAsMarkdown) {
