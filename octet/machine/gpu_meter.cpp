@@ -85,7 +85,7 @@ class SampledMeter final : public GpuMeter {
   std::condition_variable_any due_;
   Samples samples_;
   GpuReading last_;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last: it ends before the members that it uses
 };
 
 }  // namespace

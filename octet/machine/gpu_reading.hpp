@@ -5,7 +5,7 @@
 
 namespace octet::machine {
 
-/// What the driver tells of a GPU; NaN: it does not.
+/// The state of a GPU by its driver; NaN: the driver does not tell.
 struct GpuReading {
   double utilization = NAN;     // share of the time in which a kernel ran
   double power = NAN;           // [W]

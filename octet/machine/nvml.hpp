@@ -23,7 +23,7 @@ class Nvml {
   ~Nvml();
   Nvml(const Nvml&) = delete;
 
-  /// One look, which may take milliseconds. What the GPU does not tell stays NaN.
+  /// One look, which may take milliseconds. A number that the GPU does not tell stays NaN.
   GpuReading read() const;
 
  private:

@@ -170,6 +170,34 @@ TEST_F(Watched, HasSamplesSharedScalesAndTheMachine) {
   EXPECT_EQ(*samples[1].find("prompt")->text(), "<b>");
 }
 
+TEST_F(Watched, HasTheGpusWithTheirReasonsAndTheSqnrOfFormats) {
+  append(event_line(telemetry::GpusEvent{.step = 8,
+                                         .utilization = {1, 0.5f},
+                                         .power = {600, NAN},
+                                         .temperature = {71, 88},
+                                         .sm_clock = {1980, 1500},
+                                         .memory_used = {5e10f, 6e10f},
+                                         .throttling = {4, 36}}));
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  EXPECT_EQ(run.problem(), "");
+  const auto last = [&](const char* curve) { return double(run.history().curves().find(curve)->second.all().back().range.high); };
+  EXPECT_TRUE(last("gpu_utilization") == 0.75 && last("gpu_power") == 600 && last("gpu_temperature") == 88 && last("gpu_clock") == 1500);
+  EXPECT_EQ(last("gpus_throttled"), 1);
+  const json::Value summary = summary_answer(run);
+  EXPECT_EQ(*(*summary.find("gpus")->find("reasons")->array())[1].text(), "power cap, heat");
+  EXPECT_TRUE((*summary.find("gpus")->find("power")->array())[1].is_null() ||
+              std::isnan(*(*summary.find("gpus")->find("power")->array())[1].real()));
+  std::size_t e5m2 = 0;
+  for (const json::Value& t : *summary.find("tensors")->array()) {
+    const bool five = *t.find("format")->text() == "e5m2";
+    e5m2 += five;
+    EXPECT_NEAR(*t.find("rounding_sqnr")->real(), five ? 26.2 : 32.2, 0.05);
+  }
+  EXPECT_GT(e5m2, 0u);
+  EXPECT_NE(screen_text(run, {}).find("GPU 75% busy"), std::string::npos) << screen_text(run, {});
+}
+
 TEST_F(Watched, BeginsAgainAfterAResumeCutTheFile) {
   Runs runs({folder});
   WatchedRun& run = runs.loaded(0);

@@ -29,7 +29,8 @@ std::vector<telemetry::Event> last_events(const Glance& glance) {
   const auto add = [&](const auto& event) {
     if (event) out.emplace_back(*event);
   };
-  add(glance.step), add(glance.eval), add(glance.health), add(glance.machine), add(glance.gpus);
+  add(glance.step), add(glance.eval), add(glance.health);
+  for (const auto& [kind, event] : glance.others) out.push_back(event);
   return out;
 }
 

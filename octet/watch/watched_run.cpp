@@ -39,6 +39,12 @@ json::Object values_json(const Event& event) {
   return out;
 }
 
+/// Whether a glance keeps the last event of that kind as one of others.
+bool is_other(const Event& e) {
+  return std::holds_alternative<MachineEvent>(e) || std::holds_alternative<GpusEvent>(e) || std::holds_alternative<RanksEvent>(e) ||
+         std::holds_alternative<SharedScalesEvent>(e) || std::holds_alternative<ExpertsEvent>(e);
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -91,8 +97,7 @@ void WatchedRun::refresh_glance() {
   if (seen == metrics_seen_) return;
   metrics_seen_ = seen;
   Glance last;
-  if (seen.size >= glance_.size_of_rare)
-    last.eval = glance_.eval, last.health = glance_.health, last.machine = glance_.machine, last.gpus = glance_.gpus;
+  if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health, last.others = glance_.others;
   sample_lines(
       metrics_path(), 1, glance_bytes,
       [&](std::string_view line, std::int64_t) {
@@ -102,8 +107,7 @@ void WatchedRun::refresh_glance() {
         if (const auto* step = std::get_if<StepEvent>(&*event)) last.step = *step, last.end.reset();
         if (const auto* eval = std::get_if<EvalEvent>(&*event)) last.eval = *eval;
         if (const auto* health = std::get_if<HealthEvent>(&*event)) last.health = *health;
-        if (const auto* machine = std::get_if<MachineEvent>(&*event)) last.machine = *machine;
-        if (const auto* gpus = std::get_if<GpusEvent>(&*event)) last.gpus = *gpus;
+        if (is_other(*event)) last.others.insert_or_assign(event->index(), *event);
         if (const auto* end = std::get_if<EndEvent>(&*event)) last.end = *end;
       },
       Link::refuse_all);

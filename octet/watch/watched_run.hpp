@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,7 @@ struct Glance {
   std::optional<telemetry::StepEvent> step{};
   std::optional<telemetry::EvalEvent> eval{};
   std::optional<telemetry::HealthEvent> health{};
-  std::optional<telemetry::MachineEvent> machine{};
-  std::optional<telemetry::GpusEvent> gpus{};
+  std::map<std::size_t, telemetry::Event> others{};  // by Event::index(): those of GPUs, ranks, experts and of the machine
   std::optional<telemetry::EndEvent> end{};
   std::int64_t size_of_rare = 0;  // of the file, when events that are not of every step were last looked for
 };

@@ -85,7 +85,7 @@ HeatMap headroom_map_of(const RunRecord& run, const std::string& name, std::size
 
 void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   const auto rows = rows_of(run.facts);
-  const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+  const auto maps = m.in("div", {{"class", "maps four"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
   draw(m, headroom_map_of(run, name, most_cells));
 
   HeatMap sqnr = map_of(

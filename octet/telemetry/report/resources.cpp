@@ -116,7 +116,7 @@ void write_memory_table(Markup& m, const Study& study, const std::vector<std::st
 /// A metric of GPUs, one line per run that knows it; nothing where none does.
 void draw_gpus(Markup& m, const Study& study, const Metric& metric) {
   LineChart chart{.title = titled(study, metric.title),
-                  .note = "Of the steps that measure; between them all samples count.",
+                  .note = "In the steps that measure.",
                   .x_label = "step",
                   .y_label = metric.unit,
                   .height = 150,

@@ -125,6 +125,7 @@ a{color:inherit}
 .incidents .words{flex:1 1 300px;overflow-wrap:anywhere}
 @media (min-width:720px),print{
 .maps{grid-template-columns:calc((100% - var(--labels) - 44px)/3 + var(--labels)) 1fr 1fr}
+.maps.four{grid-template-columns:calc((100% - var(--labels) - 66px)/4 + var(--labels)) 1fr 1fr 1fr}
 .maps .chart+.chart .area.map{padding-left:0}
 .maps .chart+.chart .rows{display:none}
 }

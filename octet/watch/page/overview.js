@@ -90,7 +90,7 @@ export class Overview {
   gpuTile(g, tile) {
     if (!g) return [];
     const of = (list) => list.filter((x) => x !== null), mean = (list) => (list.length ? list.reduce((a, b) => a + b, 0) / list.length : null);
-    const reasons = [...new Set(g.reasons.filter((r) => r !== ""))].join(", ");
+    const reasons = [...new Set(g.reasons.flatMap((r) => r.split(", ")).filter((r) => r !== ""))].join(", ");
     return [tile(g.power.length > 1 ? "GPUs" : "GPU", percent(mean(of(g.utilization))) + " busy", `${short(mean(of(g.power)), 3)} W, ${short(Math.max(...of(g.temperature)), 3)} °C, ` +
       `${short(Math.min(...of(g.sm_clock)))} MHz${reasons ? "; " + reasons : ""}`, /heat|hardware|brake/.test(reasons))];
   }

@@ -11,7 +11,7 @@ export class Ranks {
     this.busy = metricPlot("slowest_busy");
     this.mu = metricPlot("mu", { logarithmic: true });
     this.lost = metricPlot("overflow", { title: "Shared scales: overflow and underflow", show: percent, zero: true });
-    this.grid = el("div", { class: "grid" }, this.exposed.node, this.busy.node);
+    this.grid = el("div", { class: "grid" });
     this.list = el("section");
     this.gpus = el("section");
     this.scales = el("section");
@@ -24,7 +24,7 @@ export class Ranks {
     const heads = ["rank", "busy", "power", "temperature", "SM clock", "memory in use"].map((name) => ({ name, number: true }));
     const unit = (x, name) => (x === null ? "–" : short(x) + " " + name);
     this.gpus.replaceChildren(el("h2", {}, `GPUs at step ${whole(g.step)}`), table([...heads, "lower clock because of"], g.power.map((_, i) =>
-      row([number(String(i)), number(percent(g.utilization[i])), number(unit(g.power[i], "W")), number(unit(g.temperature[i], "°C")), number(unit(g.sm_clock[i], "MHz")), number(bytes(g.memory_used[i])), g.reasons[i] || "–"]))));
+      row([number(String(i)), number(percent(g.utilization[i])), number(unit(g.power[i], "W")), number(unit(g.temperature[i], "°C")), number(unit(g.sm_clock[i], "MHz")), number(bytes(g.memory_used[i])), g.reasons[i] || "–"])), "stack"));
   }
 
   // Gradients that travel in 8 bits with one scale per tensor.
@@ -41,11 +41,18 @@ export class Ranks {
         worst.map((t) => row([el("code", {}, t.tensor), number(short(t.mu)), number(percent(t.overflow), t.overflow > 0), number(percent(t.underflow))]))));
   }
 
+  // A plot is on the page where the run has its curve: the host of GPUs does not see waits.
+  draw(plot, line) {
+    if (!line.curve) return plot.node.remove();
+    if (!plot.node.isConnected) this.grid.append(plot.node);
+    plot.update([line]);
+  }
+
   update() {
     const { summary, series } = this.app;
     if (!summary || !series) return;
-    this.exposed.update([{ label: "exposed", color: 0, curve: series.curves.exposed }]);
-    this.busy.update([{ label: "busy", color: 1, curve: series.curves.slowest_busy }]);
+    this.draw(this.exposed, { label: "exposed", color: 0, curve: series.curves.exposed });
+    this.draw(this.busy, { label: "busy", color: 1, curve: series.curves.slowest_busy });
     this.fillScales(summary.shared_scales, series.curves);
     this.fillGpus(summary.gpus);
     const r = summary.ranks;
