@@ -151,7 +151,7 @@ void write_resources(Markup& m, const Study& study) {
   }
   if (!names.empty()) write_memory_table(m, study, names);
   if (std::ranges::all_of(study.groups, [](const Group& g) { return g.first().gpus.empty(); })) return;
-  m.element("h3", "GPUs");
+  m.element("h3", "GPUs", {{"class", "apart"}});
   const auto grid = m.in("div", {{"class", "grid thirds"}});
   for (const char* name : {"gpu_utilization", "gpu_power", "gpu_temperature", "gpu_clock", "gpus_throttled"})
     draw_gpus(m, study, metric(name));

@@ -119,6 +119,7 @@ summary .name,.incidents .name{font-weight:600}
 font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 .sample .soft{font-size:inherit}
 a{color:inherit}
+h3.apart{margin-top:26px}
 .incidents{list-style:none;margin:0;padding:0;font-size:13.5px}
 .incidents li{display:flex;flex-wrap:wrap;gap:2px 12px;padding:7px 0;border-bottom:1px solid var(--line);align-items:baseline}
 .incidents .badge{margin:0}

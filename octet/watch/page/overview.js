@@ -12,13 +12,13 @@ export class Overview {
     this.plots = new Map([
       plot("loss", { unit: "nats per token; vertical lines: incidents" }),
       plot("loss_z", { small: true }),
-      plot("grad_norm", { logarithmic: true }),
+      plot("grad_norm", { unit: "before clipping, logarithmic", logarithmic: true }),
       plot("grad_norm_z", { small: true }),
       plot("param_norm"),
       plot("lr"),
       plot("tokens_per_second", { zero: true }),
       plot("memory", { show: bytes, zero: true }),
-      plot("disk_free", { title: "Free memory and disk", unit: "bytes, of the device and of the file system of the run's folder", show: bytes, zero: true }),
+      plot("disk_free", { title: "Free memory and disk", unit: "bytes", show: bytes, zero: true }),
       plot("seconds", { zero: true }),
     ]);
     // Of runs that have them.
