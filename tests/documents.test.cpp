@@ -10,6 +10,8 @@
 #include "octet/health/rule.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/scaling/recipe.hpp"
+#include "octet/telemetry/event_fields.hpp"
+#include "octet/telemetry/metric.hpp"
 #include "octet/train/run/config/run_config.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -75,6 +77,40 @@ TEST(Documents, TheHealthPageHasEveryRuleWithItsThresholdAndWords) {
     const std::string number = rung == health::Rung::none ? "none" : to_text(int(rung) + 1);
     EXPECT_TRUE(testing::has(text, format("| {} | {} |\n", number, joined(names)))) << number;
   }
+}
+
+/// The rows of a page's table of an event's own fields.
+class FieldRows final : public telemetry::EventVisitor {
+ public:
+  void field(const telemetry::Field& f, double&) override { add(f); }
+  void field(const telemetry::Field& f, std::int64_t&) override { add(f); }
+  void field(const telemetry::Field& f, bool&) override { add(f); }
+  void field(const telemetry::Field& f, std::string&) override { add(f); }
+  void field(const telemetry::Field& f, telemetry::Severity&) override { add(f); }
+  void field(const telemetry::Field& f, std::vector<float>&) override { add(f); }
+  void field(const telemetry::Field& f, std::vector<std::int64_t>&) override { add(f); }
+  void field(const telemetry::Field& f, std::vector<std::string>&) override { add(f); }
+
+  std::string text = "| field | unit | meaning |\n|---|---|---|\n";
+
+ private:
+  void add(const telemetry::Field& f) { text += format("| `{}` |{}{} | {} |\n", f.name, *f.unit != 0 ? " " : "", f.unit, cell(f.meaning)); }
+};
+
+TEST(Documents, TheRunFolderPageHasTheFieldsOfEveryEventWithTheirWords) {
+  const std::string text = page("run-folder.md");
+  telemetry::each_event([&]<class E>(E event) {
+    FieldRows rows;
+    event.fields(rows);
+    const std::string section = text.substr(std::min(text.find(format("\n**`{}`**: ", E::event)), text.size()));
+    const std::size_t begin = section.find("| field |");
+    EXPECT_EQ(section.substr(std::min(begin, section.size()), rows.text.size() + 1), rows.text + "\n") << E::event;
+  });
+}
+
+TEST(Documents, TheRunFolderPageHasEveryTagOfAMetric) {
+  const std::string text = page("run-folder.md");
+  for (const telemetry::Metric& m : telemetry::metrics()) EXPECT_TRUE(*m.tag == 0 || testing::has(text, format("`{}`", m.tag))) << m.tag;
 }
 
 TEST(Documents, TheErrorPageHasEveryExitCode) {

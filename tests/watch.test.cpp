@@ -82,7 +82,7 @@ TEST_F(Watch, ServesThePageAndDataOfRunsAndEndsBySignal) {
   Watching watching("runs", scratch.folder());
   EXPECT_TRUE(watching.address().starts_with("http://127.0.0.1:")) << watching.address();
   EXPECT_TRUE(has(watching.get("/"), "<title>octet watch</title>"));
-  EXPECT_TRUE(has(watching.get("/app.js"), "new App();"));
+  EXPECT_TRUE(has(watching.get("/app.js"), "new App()"));
   EXPECT_TRUE(has(watching.get("/api/runs"), "\"name\":\"current\""));
   EXPECT_TRUE(has(watching.get("/metrics"), "404"));
   EXPECT_EQ(watching.end(SIGTERM), 0);

@@ -12,8 +12,10 @@
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/tensor/cuda/bus.hpp"
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/machine/nvml.hpp"
 
 namespace octet::cli {
 namespace {
@@ -24,6 +26,16 @@ void row(const char* what, const std::string& says) {
 }
 
 const char* has(bool yes) { return yes ? "yes" : "no"; }
+
+void show_sensors(const std::string& bus) {
+  try {
+    const machine::GpuReading r = machine::Nvml::open(bus)->read();
+    row("sensors", format("{} W, {} degrees Celsius, SM clock {} MHz, {}% busy, {} in use", fixed(r.power, 0), fixed(r.temperature, 0),
+                          fixed(r.sm_clock, 0), fixed(100 * r.utilization, 0), bytes_text(r.memory_used)));
+  } catch (const DeviceError& e) {
+    row("sensors", format("none: {}", e.what()));
+  }
+}
 
 void show_gpu() {
   if (!cuda::available()) return row("GPU", "none: " + cuda::why_unavailable());
@@ -36,6 +48,7 @@ void show_gpu() {
     const std::string path = cuda::library_path(file);
     row("", path.empty() ? format("{} is not found", file) : path);
   }
+  show_sensors(cuda::bus_address());
 }
 
 struct Options {

@@ -30,6 +30,7 @@ class Family {
   virtual void take(const telemetry::SampleEvent&, Alerts&) {}
   virtual void take(const telemetry::IncidentEvent&, Alerts&) {}
   virtual void take(const telemetry::MachineEvent&, Alerts&) {}
+  virtual void take(const telemetry::GpusEvent&, Alerts&) {}
   virtual void visit_state(StateVisitor&) = 0;
 };
 

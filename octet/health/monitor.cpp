@@ -18,6 +18,7 @@ Monitor::Monitor(const AlertsConfig& config, const Subject& subject) : enabled_(
   parts_.push_back({"ranges", range_rules(config, subject)});
   parts_.push_back({"shared_scales", shared_scale_rules(config, subject)});
   parts_.push_back({"routers", router_rules(config, subject)});
+  parts_.push_back({"gpus", gpu_rules(config, subject)});
   parts_.push_back({"machine", machine_rules(config, subject)});
 }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "octet/base/text.hpp"
 #include "octet/health/families.hpp"
+#include "octet/telemetry/quantization_loss.hpp"
 #include "octet/tensor/dtype.hpp"
 #include "octet/tensor/tensor.hpp"
 
@@ -33,7 +33,7 @@ class RangeRules final : public Family {
   void observe(Measured&, std::vector<double> excess, const std::vector<float>& values, const Words&, Alerts&);
 
   const std::vector<telemetry::QuantizerFacts> quantizers_;
-  std::vector<double> rounding_;  // rounding_sqnr of each
+  std::vector<double> rounding_;  // telemetry::rounding_sqnr of each
   Measured saturated_, flushed_, sqnr_;
 };
 
@@ -60,17 +60,12 @@ std::string wider_range(const telemetry::QuantizerFacts& q) {
 
 }  // namespace
 
-double rounding_sqnr(const std::string& format) {
-  const int bits = format == name(DType::e4m3) ? E4M3::mantissa_bits : format == name(DType::e5m2) ? E5M2::mantissa_bits : -1;
-  return bits < 0 ? NAN : 10 * std::log10(12 * 3 / (2 * std::numbers::ln2) * std::pow(4, bits));
-}
-
 RangeRules::RangeRules(const AlertsConfig& config, const Subject& subject)
     : quantizers_(subject.quantizers),
       saturated_{Alarm("saturated", config, quantizers_.size()), std::vector<double>(quantizers_.size(), 0)},
       flushed_{Alarm("flushed", config, quantizers_.size()), std::vector<double>(quantizers_.size(), 0)},
       sqnr_{Alarm("sqnr", config, quantizers_.size()), std::vector<double>(quantizers_.size(), 0)} {
-  for (const telemetry::QuantizerFacts& q : quantizers_) rounding_.push_back(rounding_sqnr(q.format));
+  for (const telemetry::QuantizerFacts& q : quantizers_) rounding_.push_back(telemetry::rounding_sqnr(q.format));
 }
 
 // Step 1 is left out: scales that follow a history begin there.

@@ -82,6 +82,9 @@ Disturb chosen(std::int64_t count) {
 Disturb others_wait(float seconds) {
   return [seconds](Step& s) { s.ranks.waited = {seconds, seconds, 0, seconds}; };
 }
+Disturb second_gpu(float degrees, std::int64_t reasons) {
+  return [=](Step& s) { s.gpus.temperature[1] = degrees, s.gpus.throttling[1] = reasons; };
+}
 Disturb held(double share) {
   return [share](Step& s) { s.step.memory_bytes = std::int64_t(1e10 * share), s.machine.memory_free = 1e10 * (1 - share); };
 }
@@ -117,6 +120,9 @@ std::vector<Case> cases() {
       {"router_collapse", 15, "layers.3.mlp.router", chosen(760), chosen(560)},
       {"throughput", 75, "", [](Step& s) { s.step.tokens_per_second *= 0.7; }, [](Step& s) { s.step.tokens_per_second *= 0.85; }},
       {"slow_rank", 25, "rank 2", others_wait(0.5f), others_wait(0.25f)},
+      {"gpu_hot", 15, "rank 1", second_gpu(86, 0), second_gpu(84, 0)},
+      {"gpu_throttled", 15, "rank 1", second_gpu(70, telemetry::heat | telemetry::power_cap),
+       second_gpu(70, telemetry::power_cap | telemetry::sync_boost | telemetry::set_clocks)},
       {"memory", 5, "", held(0.96), held(0.94)},
       {"disk", 130, "", [](Step& s) { s.machine.disk_free -= 4e9 * std::min(since(s), 249.0); },
        [](Step& s) { s.machine.disk_free -= 1e9 * since(s); }},
@@ -354,19 +360,6 @@ TEST(HealthRules, OfADisabledMonitorAreSilentAndTheirStateHasTheSameNames) {
   const Case c = cases()[5];
   EXPECT_TRUE(alerts_of(monitor, record(c, c.above)).empty());
   EXPECT_EQ(octet::testing::SavedState::of(monitor).names(), octet::testing::SavedState::of(other).names());
-}
-
-TEST(RoundingSqnr, IsThatOfValuesSpreadOverBinades) {
-  // Computed apart: values 2^u, u uniform, rounded to nearest with m bits after the point.
-  for (const auto& [format, bits] : {std::pair{"e4m3", 3}, {"e5m2", 2}}) {
-    double signal = 0, noise = 0;
-    for (int i = 0; i < 100000; ++i) {
-      const double x = std::exp2((i + 0.5) / 100000), error = x - std::ldexp(std::nearbyint(std::ldexp(x, bits)), -bits);
-      signal += x * x, noise += error * error;
-    }
-    EXPECT_NEAR(rounding_sqnr(format), 10 * std::log10(signal / noise), 0.3) << format;
-  }
-  EXPECT_TRUE(std::isnan(rounding_sqnr("bf16")));
 }
 
 TEST(Alarm, MakesOneAlertOfOneCause) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/health/monitor.hpp"
+#include "octet/telemetry/throttling.hpp"
 #include "tests/testing/testing.hpp"
 
 // Invented records of runs, healthy ones with noise, and the alerts that a monitor makes of them.
@@ -19,6 +20,7 @@ struct Step {
   telemetry::SharedScalesEvent shared_scales{};
   telemetry::ExpertsEvent experts{};
   telemetry::MachineEvent machine{};
+  telemetry::GpusEvent gpus{};
   telemetry::StepEvent step{};
 };
 using Disturb = std::function<void(Step&)>;
@@ -50,6 +52,12 @@ inline Step healthy_step(std::int64_t number, const std::vector<float>& noise) {
   s.shared_scales = {.mu = {1, 0.5}, .overflow = {0, 0}, .underflow = {0, 0}};
   s.experts = {.experts = 8, .layers = {1, 3}, .counts = std::vector<std::int64_t>(16, 100)};
   s.machine = {.memory_free = 9e9, .disk_free = 1e12, .checkpoint_bytes = 1e9, .checkpoint_age = double(number % 600), .epoch = t / 1000};
+  s.gpus = {.utilization = {1, 1},
+            .power = {650, 640},
+            .temperature = {66, 71},
+            .sm_clock = {1755, 1740},
+            .memory_used = {5e10f, 5e10f},
+            .throttling = {telemetry::power_cap, telemetry::power_cap}};
   s.step = {.loss = loss,
             .grad_norm = 1 + 0.1 * std::fabs(n()),
             .learning_rate = 1e-3,
@@ -76,7 +84,7 @@ inline std::vector<telemetry::Event> record_of(std::int64_t steps, const Disturb
     add(s.scales);
     if (number % measured_every == 0) add(s.health);
     for (const telemetry::IncidentEvent& e : s.incidents) add(e);
-    if (number % measured_every == 0) add(s.ranks), add(s.shared_scales), add(s.experts), add(s.machine);
+    if (number % measured_every == 0) add(s.ranks), add(s.shared_scales), add(s.experts), add(s.gpus), add(s.machine);
     add(s.step);
   }
   return out;

@@ -1,5 +1,7 @@
 #include "octet/numerics/formats.hpp"
 
+#include "octet/numerics/rounding_sqnr.hpp"
+
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
@@ -72,6 +74,19 @@ std::uint16_t bf16_reference(float x) {
   const auto value = [](std::uint32_t code) { return code == 0x7F80u ? 0x1p128 : double(float_of(code << 16)); };
   const double down = double(std::fabs(x)) - value(low), up = value(low + 1) - double(std::fabs(x));
   return std::uint16_t(sign | (up < down || (up == down && low % 2 == 1) ? low + 1 : low));
+}
+
+// Values 2^u with u evenly spread over all normal binades, through the format and back.
+TYPED_TEST(Fp8, RoundingAloneLeavesTheSqnrOfTheFormula) {
+  using Format = TypeParam;
+  const double low = std::log2(double(Format::min_normal)), high = std::floor(std::log2(double(Format::max)));
+  double signal = 0, noise = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const double x = std::exp2(low + (high - low) * (i + 0.5) / 200000), octave = std::exp2(std::floor(std::log2(x)));
+    const double error = x - double(decode<Format>(encode<Format>(float(x))));
+    signal += x * x / (octave * octave), noise += error * error / (octave * octave);  // each binade counts alike
+  }
+  EXPECT_NEAR(rounding_sqnr<Format>(), 10 * std::log10(signal / noise), 0.05);
 }
 
 TEST(Bf16, EncodeIsTheNearerNeighbourTiesToEven) {

@@ -9,8 +9,12 @@
 
 // The events of a run: one struct per event, one line of `metrics.jsonl` each. docs/run-folder.md describes the lines.
 // `time` is seconds since the run began. A number that is not finite is written as null, since JSON has no NaN, and read back as NaN.
+// `event` is the name of the event in its line. `fields()` (event_fields.cpp) lists its members but step and time, in the order of the
+// line, with name, unit and meaning; lines are written and read by that list.
 
 namespace octet::telemetry {
+
+class EventVisitor;  // octet/telemetry/event_fields.hpp
 
 /// Means over pairs of answers, of a run that learns preferences (dpo.beta); NaN in others. A reward is dpo.beta times the difference of
 /// log-probabilities by the model and by its reference.
@@ -21,10 +25,12 @@ struct PreferenceFigures {
 
   bool known() const { return std::isfinite(accuracy); }
   double margin() const { return chosen_reward - rejected_reward; }
+  void fields(EventVisitor&);
 };
 
 /// One optimizer step.
 struct StepEvent {
+  static constexpr const char* event = "step";
   std::int64_t step = 0;
   double time = 0;
   double loss = 0;       // mean cross-entropy of the step's tokens [nats], or mean loss of its pairs
@@ -44,17 +50,23 @@ struct StepEvent {
   double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
   double one_token = 0;           // share of rank 0's targets that are the same token, where it is more than a half
   PreferenceFigures preferences{};
+
+  void fields(EventVisitor&);
 };
 
 /// Maxima and scales of every quantizer in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.
 struct ScalesEvent {
+  static constexpr const char* event = "scales";
   std::int64_t step = 0;
   double time = 0;
   std::vector<float> amax{}, scale_min{}, scale_max{};
+
+  void fields(EventVisitor&);
 };
 
 /// How well the formats' ranges were used in one step; entry i belongs to quantizer i of RunFacts.
 struct HealthEvent {
+  static constexpr const char* event = "health";
   std::int64_t step = 0;
   double time = 0;
   std::vector<float> headroom_bits{};  // log2(largest finite value of the format / (amax * scale)); below 0 values were clipped
@@ -62,16 +74,21 @@ struct HealthEvent {
   std::vector<float> flushed{};        // fraction of non-zero values that became 0
   std::vector<float> sqnr_db{};        // 20 log10(|x| / |x - dequantized|)
   std::vector<std::int64_t> nonfinite{};
+
+  void fields(EventVisitor&);
 };
 
 /// The ranks of a run in one step: entry i belongs to rank i.
 struct RanksEvent {
+  static constexpr const char* event = "ranks";
   std::int64_t step = 0;
   double time = 0;
   std::vector<float> seconds{};  // of the step, without the read-out of its tables
   std::vector<float> waited{};   // of these, in collectives; NaN where the host does not see them (a GPU's)
   std::int64_t slowest = 0;      // the rank with the longest time outside of collectives
   std::int64_t sent_bytes = 0;   // by each rank
+
+  void fields(EventVisitor&);
 };
 /// Seconds of a rank outside of collectives; all of the step where those are not known.
 inline double busy_seconds(const RanksEvent& e, std::size_t rank) {
@@ -86,21 +103,27 @@ inline double exposed_share(const RanksEvent& e) {
 
 /// The shared scales of gradients that travel in 8 bits; entry i belongs to tensor i of RanksFacts::shared_scales.
 struct SharedScalesEvent {
+  static constexpr const char* event = "shared_scales";
   std::int64_t step = 0;
   double time = 0;
   std::vector<float> mu{};         // factor that leaves room for sums, as of the next step
   std::vector<float> overflow{};   // share of the sums that have the largest code
   std::vector<float> underflow{};  // share of the values that were sent as 0 although they are not
+
+  void fields(EventVisitor&);
 };
 
 /// The loads of experts in one step: how often the tokens of all ranks chose each one.
 struct ExpertsEvent {
+  static constexpr const char* event = "experts";
   std::int64_t step = 0;
   double time = 0;
   std::int64_t experts = 0;            // of a layer, routed
   std::vector<std::int64_t> layers{};  // blocks that have experts
   std::vector<std::int64_t> counts{};  // [layers, experts]
   std::vector<float> bias{};           // of the choice, in the same order; empty without biases
+
+  void fields(EventVisitor&);
 };
 /// The load of each expert of layer i of these, as a multiple of the layer's mean; empty where there are none.
 std::vector<double> relative_loads(const ExpertsEvent&, std::size_t i);
@@ -109,34 +132,44 @@ double load_entropy(const ExpertsEvent&, std::size_t i);
 
 /// A pass over held-out tokens.
 struct EvalEvent {
+  static constexpr const char* event = "eval";
   std::int64_t step = 0;
   double time = 0;
   double loss = 0;
   std::int64_t tokens = 0;    // it is a mean over these, or over so many pairs
   double average_loss = NAN;  // the same of the averaged weights; NaN where there are none
   PreferenceFigures preferences{};
+
+  void fields(EventVisitor&);
 };
 
 /// A text that the model continued (train.sample_every).
 struct SampleEvent {
+  static constexpr const char* event = "sample";
   std::int64_t step = 0;
   double time = 0;
   std::string prompt{}, text{};  // the text follows the prompt
   std::int64_t tokens = 0;       // of the text
   std::string end{};             // why it ends: "length", "end of text", "not finite" (logits)
+
+  void fields(EventVisitor&);
 };
 
 /// An event for the user's attention: a skipped step, a non-finite amax, a signal.
 struct IncidentEvent {
+  static constexpr const char* event = "incident";
   std::int64_t step = 0;
   double time = 0;
   std::string kind{};  // "skipped", "nonfinite", "signal", ...
   std::string path{};  // the module it was first seen in, or ""
   std::string text{};
+
+  void fields(EventVisitor&);
 };
 
 /// The surroundings of a run after a measured step; NaN where a number is not known.
 struct MachineEvent {
+  static constexpr const char* event = "machine";
   std::int64_t step = 0;
   double time = 0;
   double memory_free = NAN;       // bytes of the device that the run could still allocate
@@ -144,6 +177,23 @@ struct MachineEvent {
   double checkpoint_bytes = NAN;  // of the newest checkpoint
   double checkpoint_age = NAN;    // seconds since its end, or since the start of the process if there is none or that is later
   double epoch = NAN;             // passes over the data so far
+
+  void fields(EventVisitor&);
+};
+
+/// The GPUs of a run since the last such event; entry i belongs to rank i. NaN where a rank has no GPU or its driver does not tell.
+struct GpusEvent {
+  static constexpr const char* event = "gpus";
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<float> utilization{};        // mean share of the time in which a kernel ran
+  std::vector<float> power{};              // mean [W]
+  std::vector<float> temperature{};        // highest [degrees Celsius]
+  std::vector<float> sm_clock{};           // mean [MHz]
+  std::vector<float> memory_used{};        // most bytes of the device in use, by all processes
+  std::vector<std::int64_t> throttling{};  // bits of throttling.hpp: all reasons for a lower clock that were seen
+
+  void fields(EventVisitor&);
 };
 
 enum class Severity : std::uint8_t { info, warning, critical };
@@ -154,6 +204,7 @@ constexpr std::string_view name(Severity s) {
 
 /// A rule over the other events holds (octet/health). docs/health.md lists the rules.
 struct AlertEvent {
+  static constexpr const char* event = "alert";
   std::int64_t step = 0;
   double time = 0;  // of the event that fired it
   std::string rule{};
@@ -164,10 +215,13 @@ struct AlertEvent {
   std::int64_t window = 0;  // steps or measurements that the rule looked at
   std::string text{};       // the observation, with numbers
   std::string remedy{};
+
+  void fields(EventVisitor&);
 };
 
 /// An action of recovery because of an alert, or one that it advises (octet/health). docs/health.md lists rungs and results.
 struct RecoveryEvent {
+  static constexpr const char* event = "recovery";
   std::int64_t step = 0;  // after which, or of the skipped step
   double time = 0;
   std::string rung{};                 // "skip", "rate", "layers", "roll_back", "stop"
@@ -177,12 +231,15 @@ struct RecoveryEvent {
   std::int64_t back_to = -1;          // roll_back that was done: the steps after this one follow again
   std::vector<std::string> layers{};  // of rungs `layers` and `roll_back` that were done: those in the safer recipe from now on
   std::string text{};
+
+  void fields(EventVisitor&);
 };
 /// Whether the lines behind this one repeat step numbers.
 inline bool repeats_steps(const RecoveryEvent& e) { return e.back_to >= 0; }
 
 /// The last line of a run that ended by itself.
 struct EndEvent {
+  static constexpr const char* event = "end";
   std::int64_t step = 0;
   double time = 0;
   std::string reason{};
@@ -191,9 +248,11 @@ struct EndEvent {
   double tokens_per_second = 0;  // median over the steps
   std::int64_t skipped = 0;
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
+
+  void fields(EventVisitor&);
 };
 
 using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, ExpertsEvent, EvalEvent, SampleEvent,
-                           IncidentEvent, MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
+                           IncidentEvent, MachineEvent, GpusEvent, AlertEvent, RecoveryEvent, EndEvent>;
 
 }  // namespace octet::telemetry

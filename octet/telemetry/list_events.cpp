@@ -3,15 +3,26 @@
 #include <charconv>
 #include <limits>
 
+#include "octet/telemetry/event_fields.hpp"
+
 namespace octet::telemetry {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads a line piece by piece; each call returns false where the line has another form.
-class Scanner {
+/// Reads the fields of a line in their order, until the line has another form.
+class Scanner final : public EventVisitor {
  public:
   explicit Scanner(std::string_view line) : at_(line.data()), end_(line.data() + line.size()) {}
+
+  void field(const Field& f, double& x) override { good_ = begins(f) && number(x); }
+  void field(const Field& f, std::int64_t& x) override { good_ = begins(f) && count(x); }
+  void field(const Field& f, std::vector<float>& x) override { good_ = begins(f) && list(x); }
+  void field(const Field& f, std::vector<std::int64_t>& x) override { good_ = begins(f) && list(x); }
+  void field(const Field&, bool&) override { good_ = false; }
+  void field(const Field&, std::string&) override { good_ = false; }
+  void field(const Field&, Severity&) override { good_ = false; }
+  void field(const Field&, std::vector<std::string>&) override { good_ = false; }
 
   bool text(std::string_view wanted) {
     if (!std::string_view(at_, std::size_t(end_ - at_)).starts_with(wanted)) return false;
@@ -57,32 +68,29 @@ class Scanner {
     } while (text(","));
     return text("]");
   }
-  bool at_end() const { return at_ == end_; }
+  bool ends() { return good_ && text("}") && at_ == end_; }
 
  private:
+  bool begins(const Field& f) { return good_ && text(",\"") && text(f.name) && text("\":"); }
+
   const char *at_, *end_;
+  bool good_ = true;
 };
 
-bool head(Scanner& s, std::int64_t& step, double& time) {
-  return s.text(",\"step\":") && s.count(step) && s.text(",\"time\":") && s.number(time);
+template <class E>
+std::optional<Event> scanned(Scanner& s) {
+  E e;
+  visit_fields(s, e);
+  if (!s.ends()) return std::nullopt;
+  return e;
 }
 
 }  // namespace
 
 std::optional<Event> scan_list_event(std::string_view line) {
   Scanner s(line);
-  if (s.text("{\"event\":\"scales\"")) {
-    ScalesEvent e;
-    if (head(s, e.step, e.time) && s.text(",\"amax\":") && s.list(e.amax) && s.text(",\"scale_min\":") && s.list(e.scale_min) &&
-        s.text(",\"scale_max\":") && s.list(e.scale_max) && s.text("}") && s.at_end())
-      return e;
-  } else if (s.text("{\"event\":\"health\"")) {
-    HealthEvent e;
-    if (head(s, e.step, e.time) && s.text(",\"headroom_bits\":") && s.list(e.headroom_bits) && s.text(",\"saturated\":") &&
-        s.list(e.saturated) && s.text(",\"flushed\":") && s.list(e.flushed) && s.text(",\"sqnr_db\":") && s.list(e.sqnr_db) &&
-        s.text(",\"nonfinite\":") && s.list(e.nonfinite) && s.text("}") && s.at_end())
-      return e;
-  }
+  if (s.text("{\"event\":\"scales\"")) return scanned<ScalesEvent>(s);
+  if (s.text("{\"event\":\"health\"")) return scanned<HealthEvent>(s);
   return std::nullopt;
 }
 

@@ -49,6 +49,7 @@ class Reader {
         shared_scales_(run.shared_scales, limits.snapshots),
         experts_(run.experts, limits.snapshots),
         machine_(run.machine, limits.snapshots),
+        gpus_(run.gpus, limits.snapshots),
         samples_(run.samples, limits.samples) {}
 
   void line(std::string_view text, const std::string& where) {
@@ -62,6 +63,7 @@ class Reader {
   void take(SampleEvent&& e, const std::string&) { samples_.add(std::move(e)); }
   void take(ExpertsEvent&& e, const std::string&) { experts_.add(std::move(e)); }
   void take(MachineEvent&& e, const std::string&) { machine_.add(std::move(e)); }
+  void take(GpusEvent&& e, const std::string&) { gpus_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
     if (run_.incidents.size() < limits_.incidents) run_.incidents.push_back(std::move(e));
@@ -115,6 +117,7 @@ class Reader {
   Series<SharedScalesEvent> shared_scales_;
   Series<ExpertsEvent> experts_;
   Series<MachineEvent> machine_;
+  Series<GpusEvent> gpus_;
   Series<SampleEvent> samples_;
 };
 

@@ -24,6 +24,7 @@ struct RunRecord {
   std::vector<EvalEvent> evals{};
   std::vector<SampleEvent> samples{};
   std::vector<MachineEvent> machine{};
+  std::vector<GpusEvent> gpus{};
   std::vector<IncidentEvent> incidents{};
   std::vector<AlertEvent> alerts{};
   std::vector<RecoveryEvent> recoveries{};

@@ -128,6 +128,36 @@ TEST(RunFolder, AnEventOfRanksHasAnEntryPerRank) {
   EXPECT_TRUE(testing::has(refused(R"("seconds":[1,2],"waited":[1,1],"slowest":2,"sent_bytes":0)"), "slowest must be"));
 }
 
+TEST(RunFolder, AnEventOfGpusHasAnEntryPerRankInEachList) {
+  GpusEvent gpus{
+      .utilization = {1, 1}, .power = {1, 1}, .temperature = {1, 1}, .sm_clock = {1}, .memory_used = {1, 1}, .throttling = {0, 0}};
+  const auto refused = [&] { return testing::error_of<DataError>([&] { parse_event(event_line(gpus), "line"); }); };
+  EXPECT_TRUE(testing::has(refused(), "sm_clock must be a list of 2 entries, one per rank"));
+  gpus.sm_clock = {1, 1}, gpus.throttling = {0, -1};
+  EXPECT_TRUE(testing::has(refused(), "throttling must be"));
+  gpus = {};
+  EXPECT_TRUE(testing::has(refused(), "utilization must be a list with an entry per rank"));
+}
+
+TEST(RunFolder, LinesOfEarlierVersionsKeepTheirBytes) {
+  for (const char* line :
+       {R"({"event":"step","step":7,"time":1.5,"loss":2.25,"loss_z":null,"grad_norm":0.75,"grad_norm_z":-0.5,"lr":0.125,)"
+        R"("tokens":14336,"seconds":0.25,"tokens_per_second":8192.5,"limit_share":0.61,"param_norm":101.5,"data_wait":0.0)"
+        R"(01,"memory":123456789,"skipped":true,"loss_scale":65536.5,"limited":true,"one_token":0.75})",
+        R"({"event":"health","step":7,"time":1.5,"headroom_bits":[0.5,null],"saturated":[0.5,0.25],"flushed":[0.5,0.25],")"
+        R"(sqnr_db":[31.5,27.5],"nonfinite":[0,3]})",
+        R"({"event":"eval","step":7,"time":1.5,"loss":2.5,"tokens":65536,"average_loss":null})",
+        R"({"event":"experts","step":7,"time":1.5,"experts":2,"layers":[1,3],"counts":[1,2,3,4],"bias":[0.5,0.25,0.5,0.25)"
+        R"(]})",
+        R"({"event":"recovery","step":3,"time":1.5,"rung":"roll_back","result":"done","rule":"divergence","path":"a","ale)"
+        R"(rt_step":2,"text":"b","back_to":1,"layers":["c"]})",
+        R"({"event":"end","step":7,"time":1.5,"reason":"done","train_loss":2.25,"eval_loss":2.5,"average_loss":null,"toke)"
+        R"(ns_per_second":8192.5,"skipped":1})"})
+    EXPECT_EQ(event_line(parse_event(line, "line")), line);
+  const std::string eval = R"({"event":"eval","step":7,"time":1.5,"loss":2.5,"tokens":65536})";
+  EXPECT_TRUE(std::isnan(std::get<EvalEvent>(parse_event(eval, "line")).average_loss)) << "of versions without averages";
+}
+
 TEST(RunFolder, EveryEventComesBackAsWritten) {
   const Folder folder;
   RunFacts facts = small_facts();
@@ -138,13 +168,14 @@ TEST(RunFolder, EveryEventComesBackAsWritten) {
   const HealthEvent health{7, 1.5, {0.5f, -0.25f}, {0, 1e-6f}, {0.125f, 0}, {31.5f, 27}, {0, 3}};
   const RanksEvent ranks{7, 1.5, {0.25f, 0.5f}, {0.125f, NAN}, 1, 4096};
   const SharedScalesEvent shared{7, 1.5, {0.5f, 1}, {1e-5f, 0}, {0.25f, NAN}};
+  const GpusEvent gpus{7, 1.5, {0.5f, 1}, {612.5f, NAN}, {71, 66}, {1755, 1980}, {5e10f, 6e10f}, {4, 0}};
   const EvalEvent eval{7, 1.5, 2.5, 65536};
   const IncidentEvent incident{7, 1.5, "skipped", "layers.0", "text with \"quotes\" and \n"};
   const EndEvent end{7, 1.5, "done", 2.25, 2.5, 8192, 1};
   {
     MetricsWriter writer(folder.metrics());
     for (const Event& e :
-         {Event(step), Event(scales), Event(health), Event(ranks), Event(shared), Event(eval), Event(incident), Event(end)})
+         {Event(step), Event(scales), Event(health), Event(ranks), Event(shared), Event(gpus), Event(eval), Event(incident), Event(end)})
       writer.emit(e);
   }
   const RunRecord run = read_run(folder.folder());
@@ -153,6 +184,7 @@ TEST(RunFolder, EveryEventComesBackAsWritten) {
   EXPECT_EQ(event_line(run.health.at(0)), event_line(health));
   EXPECT_EQ(event_line(run.ranks.at(0)), event_line(ranks));
   EXPECT_EQ(event_line(run.shared_scales.at(0)), event_line(shared));
+  EXPECT_EQ(event_line(run.gpus.at(0)), event_line(gpus));
   EXPECT_EQ(event_line(run.evals.at(0)), event_line(eval));
   EXPECT_EQ(event_line(run.incidents.at(0)), event_line(incident));
   EXPECT_EQ(event_line(run.end.value()), event_line(end));
@@ -250,8 +282,8 @@ TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
   EXPECT_EQ(error(R"({"event":"stop"})"),
-            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, experts, eval, sample, incident, machine, alert, "
-            "recovery or end, got the "
+            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, experts, eval, sample, incident, machine, gpus, "
+            "alert, recovery or end, got the "
             "string \"stop\"");
   EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
             "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");

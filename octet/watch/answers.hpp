@@ -15,6 +15,8 @@ void append_number(json::Array&, double x);
 
 /// All runs: number, name, recipe, condition, the last step.
 json::Value runs_answer(Runs&);
+/// The metrics that curves may have: name, title and unit.
+json::Value metrics_answer();
 /// One run: facts, condition, the last events, progress of reading, the limits of its machine.
 json::Value summary_answer(const WatchedRun&);
 /// All curves of a run: parameters `from`, `to` (steps) and `points`. Each curve is five lists: first and last step, mean, low and high of

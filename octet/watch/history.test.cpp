@@ -112,8 +112,9 @@ TEST_F(Watched, TellsNewEventsAndPassesOverUnknownAndDamagedLines) {
   append("{\"event\":\"step\"");
   append(event_line(StepEvent{.step = 121, .loss = 1.25}));
   runs.read(1 << 20);
-  EXPECT_EQ(run.news().next(), before + 1);
-  EXPECT_NE(run.news().at(before).text.find("\"loss\":1.25"), std::string::npos);
+  EXPECT_EQ(run.news().next(), before + 2) << "what it adds to curves, and itself";
+  for (const std::uint64_t item : {before, before + 1})
+    EXPECT_NE(run.news().at(item).text.find("\"loss\":1.25"), std::string::npos) << run.news().at(item).text;
   EXPECT_EQ(run.history().last_step()->loss, 1.25);
   EXPECT_NE(run.problem().find("metrics.jsonl: byte "), std::string::npos) << run.problem();
 }
@@ -167,6 +168,34 @@ TEST_F(Watched, HasSamplesSharedScalesAndTheMachine) {
   EXPECT_EQ(*samples[0].find("step")->integer(), 102);
   EXPECT_LT(samples[0].find("text")->text()->size(), 33000u);
   EXPECT_EQ(*samples[1].find("prompt")->text(), "<b>");
+}
+
+TEST_F(Watched, HasTheGpusWithTheirReasonsAndTheSqnrOfFormats) {
+  append(event_line(telemetry::GpusEvent{.step = 8,
+                                         .utilization = {1, 0.5f},
+                                         .power = {600, NAN},
+                                         .temperature = {71, 88},
+                                         .sm_clock = {1980, 1500},
+                                         .memory_used = {5e10f, 6e10f},
+                                         .throttling = {4, 36}}));
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  EXPECT_EQ(run.problem(), "");
+  const auto last = [&](const char* curve) { return double(run.history().curves().find(curve)->second.all().back().range.high); };
+  EXPECT_TRUE(last("gpu_utilization") == 0.75 && last("gpu_power") == 600 && last("gpu_temperature") == 88 && last("gpu_clock") == 1500);
+  EXPECT_EQ(last("gpus_throttled"), 1);
+  const json::Value summary = summary_answer(run);
+  EXPECT_EQ(*(*summary.find("gpus")->find("reasons")->array())[1].text(), "power cap, heat");
+  EXPECT_TRUE((*summary.find("gpus")->find("power")->array())[1].is_null() ||
+              std::isnan(*(*summary.find("gpus")->find("power")->array())[1].real()));
+  std::size_t e5m2 = 0;
+  for (const json::Value& t : *summary.find("tensors")->array()) {
+    const bool five = *t.find("format")->text() == "e5m2";
+    e5m2 += five;
+    EXPECT_NEAR(*t.find("rounding_sqnr")->real(), five ? 26.2 : 32.2, 0.05);
+  }
+  EXPECT_GT(e5m2, 0u);
+  EXPECT_NE(screen_text(run, {}).find("GPU 75% busy"), std::string::npos) << screen_text(run, {});
 }
 
 TEST_F(Watched, BeginsAgainAfterAResumeCutTheFile) {

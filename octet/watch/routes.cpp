@@ -24,8 +24,9 @@ struct DataRoute {
   Make make;
 };
 
-constexpr std::array<DataRoute, 8> data_routes = {{
+constexpr std::array<DataRoute, 9> data_routes = {{
     {"/api/runs", false, [](Runs& runs, std::size_t, const Target&) { return runs_answer(runs); }},
+    {"/api/metrics", false, [](Runs&, std::size_t, const Target&) { return metrics_answer(); }},
     {"/api/compare", false, [](Runs& runs, std::size_t, const Target& t) { return compare_answer(runs, t); }},
     {"summary", true, [](Runs& runs, std::size_t i, const Target&) { return summary_answer(runs.fresh(i)); }},
     {"series", true, [](Runs& runs, std::size_t i, const Target& t) { return series_answer(runs.loaded(i), t); }},

@@ -4,7 +4,11 @@
 #include <cstdlib>
 #include <ranges>
 
+#include "octet/telemetry/event_line.hpp"
+#include "octet/telemetry/metric.hpp"
+#include "octet/telemetry/quantization_loss.hpp"
 #include "octet/telemetry/run_link.hpp"
+#include "octet/telemetry/throttling.hpp"
 #include "octet/watch/answers.hpp"
 
 // The list of runs, and the summary of one.
@@ -20,25 +24,9 @@ double rounded(double x) {
   return std::atof(text);
 }
 
-Object step_object(const telemetry::StepEvent& e) {
-  return {{"step", e.step},
-          {"time", number_json(e.time)},
-          {"loss", number_json(e.loss)},
-          {"loss_z", number_json(e.loss_z)},
-          {"grad_norm", number_json(e.grad_norm)},
-          {"grad_norm_z", number_json(e.grad_norm_z)},
-          {"param_norm", number_json(e.param_norm)},
-          {"lr", number_json(e.learning_rate)},
-          {"tokens", e.tokens},
-          {"seconds", number_json(e.seconds)},
-          {"tokens_per_second", number_json(e.tokens_per_second)},
-          {"limit_share", number_json(e.limit_share)},
-          {"memory", e.memory_bytes},
-          {"data_wait", number_json(e.data_wait)},
-          {"skipped", e.skipped},
-          {"loss_scale", number_json(e.loss_scale)},
-          {"reward_margin", number_json(e.preferences.margin())},
-          {"reward_accuracy", number_json(e.preferences.accuracy)}};
+template <class E>
+Value event_object(const std::optional<E>& e) {
+  return e ? Value(telemetry::event_json(*e)) : Value();
 }
 
 Value memory_object(const telemetry::MemoryUse& memory) {
@@ -50,7 +38,11 @@ Value memory_object(const telemetry::MemoryUse& memory) {
 Value tensors_array(const telemetry::RunFacts& facts) {
   Array tensors;
   for (const auto& q : facts.quantizers)
-    tensors.push_back(Object{{"path", q.path}, {"operand", q.operand}, {"format", q.format}, {"block", q.block}});
+    tensors.push_back(Object{{"path", q.path},
+                             {"operand", q.operand},
+                             {"format", q.format},
+                             {"block", q.block},
+                             {"rounding_sqnr", number_json(telemetry::rounding_sqnr(q.format))}});
   return tensors;
 }
 
@@ -86,34 +78,13 @@ Value shared_scales_array(const WatchedRun& run) {
   return Object{{"step", last->step}, {"tensors", std::move(out)}};
 }
 
-Value experts_object(const std::optional<telemetry::ExpertsEvent>& e) {
+Value gpus_object(const std::optional<telemetry::GpusEvent>& e) {
   if (!e) return {};
-  return Object{{"step", e->step}, {"experts", e->experts}, {"layers", json::array_of(e->layers)}, {"counts", json::array_of(e->counts)}};
-}
-
-Value machine_object(const std::optional<telemetry::MachineEvent>& e) {
-  if (!e) return {};
-  return Object{{"step", e->step},
-                {"memory_free", number_json(e->memory_free)},
-                {"disk_free", number_json(e->disk_free)},
-                {"checkpoint_bytes", number_json(e->checkpoint_bytes)},
-                {"checkpoint_age", number_json(e->checkpoint_age)},
-                {"epoch", number_json(e->epoch)}};
-}
-
-Value eval_object(const std::optional<telemetry::EvalEvent>& e) {
-  if (!e) return {};
-  return Object{{"step", e->step}, {"loss", number_json(e->loss)}, {"average_loss", number_json(e->average_loss)}, {"tokens", e->tokens}};
-}
-
-Value end_object(const std::optional<telemetry::EndEvent>& e) {
-  if (!e) return {};
-  return Object{{"step", e->step},
-                {"reason", e->reason},
-                {"train_loss", number_json(e->train_loss)},
-                {"eval_loss", number_json(e->eval_loss)},
-                {"tokens_per_second", number_json(e->tokens_per_second)},
-                {"skipped", e->skipped}};
+  Object out = telemetry::event_json(*e);
+  Array reasons;
+  for (const std::int64_t bits : e->throttling) reasons.push_back(telemetry::throttling_text(bits));
+  out.push_back({"reasons", std::move(reasons)});
+  return out;
 }
 
 // Seconds until the last planned step at the pace of the last steps; null where the number of steps is not planned.
@@ -148,17 +119,22 @@ Value runs_answer(Runs& runs) {
                          {"steps", run.facts().steps},
                          {"started", run.facts().started},
                          {"problem", run.problem()},
-                         {"last", step ? Value(step_object(*step)) : Value()},
-                         {"eval", eval_object(run.glance().eval)}});
+                         {"last", event_object(step)},
+                         {"eval", event_object(run.glance().eval)}});
   }
   return Object{{"runs", std::move(all)}};
 }
 
+Value metrics_answer() {
+  Array all;
+  for (const telemetry::Metric& m : telemetry::metrics())
+    if (*m.name != 0) all.push_back(Object{{"name", m.name}, {"title", m.title}, {"unit", m.unit}});
+  return Object{{"metrics", std::move(all)}};
+}
+
 Value samples_answer(const WatchedRun& run) {
   Array list;
-  for (const telemetry::SampleEvent& e : std::views::reverse(run.history().samples()))
-    list.push_back(Object{
-        {"step", e.step}, {"time", number_json(e.time)}, {"prompt", e.prompt}, {"text", e.text}, {"tokens", e.tokens}, {"end", e.end}});
+  for (const telemetry::SampleEvent& e : std::views::reverse(run.history().samples())) list.push_back(telemetry::event_json(e));
   return Object{{"samples", std::move(list)}};
 }
 
@@ -194,15 +170,16 @@ Value summary_answer(const WatchedRun& run) {
                 {"ranks_started", facts.ranks.started},
                 {"ranks", ranks_object(history)},
                 {"shared_scales", shared_scales_array(run)},
-                {"experts", experts_object(history.last_experts())},
-                {"surroundings", machine_object(history.last_machine())},
+                {"experts", event_object(history.last_experts())},
+                {"surroundings", event_object(history.last_machine())},
+                {"gpus", gpus_object(history.last_gpus())},
                 {"report", !run.report_path().empty()},
                 {"tensors", tensors_array(facts)},
                 {"plan", plan_array(facts)},
                 {"config", json::parse({.text = facts.config_json, .file = "run.json"})},
-                {"last", step ? Value(step_object(*step)) : Value()},
-                {"eval", eval_object(run.complete() ? history.last_eval() : run.glance().eval)},
-                {"end", end_object(run.complete() ? history.end() : run.glance().end)},
+                {"last", event_object(step)},
+                {"eval", event_object(run.complete() ? history.last_eval() : run.glance().eval)},
+                {"end", event_object(run.complete() ? history.end() : run.glance().end)},
                 {"skipped", history.skipped()},
                 {"incidents", history.incidents_seen()},
                 {"news", run.news().next()}};

@@ -31,6 +31,13 @@ struct StoredIncident {
 enum ScaleMeasure : std::size_t { scale_amax, scale_scale, scale_measures };
 enum HealthMeasure : std::size_t { health_headroom, health_saturated, health_flushed, health_sqnr, health_nonfinite, health_measures };
 
+/// A value that an event adds to a curve.
+struct CurveValue {
+  const char* curve;
+  double value;  // NaN: not finite
+};
+std::vector<CurveValue> curve_values(const telemetry::Event&);
+
 /// A run's events in bounded memory: curves and tensors keep the minimum and the maximum of every bucket of steps.
 class RunHistory {
  public:
@@ -40,10 +47,7 @@ class RunHistory {
   void take(telemetry::Event&&, std::int64_t offset);
   void clear();
 
-  /// By name: loss, loss_z, grad_norm, grad_norm_z, param_norm, lr, tokens_per_second, limit_share, memory, data_wait, seconds, loss_scale,
-  /// reward_margin, reward_accuracy, eval_loss, average_loss, exposed, slowest_busy, memory_free, disk_free; of shared scales mu (the
-  /// smallest), overflow and underflow (the largest); of experts expert_entropy (the lowest of a layer) and expert_load (the largest, as a
-  /// multiple of its layer's mean).
+  /// By name: those of the metrics (octet/telemetry/metric.hpp) that the run has.
   const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
   const TensorHistory& scales() const { return scales_; }
   const TensorHistory& health() const { return health_; }
@@ -56,6 +60,7 @@ class RunHistory {
   const std::optional<telemetry::SharedScalesEvent>& last_shared_scales() const { return last_shared_scales_; }
   const std::optional<telemetry::ExpertsEvent>& last_experts() const { return last_experts_; }
   const std::optional<telemetry::MachineEvent>& last_machine() const { return last_machine_; }
+  const std::optional<telemetry::GpusEvent>& last_gpus() const { return last_gpus_; }
   const std::optional<telemetry::HealthEvent>& last_health() const { return last_health_; }
   const std::optional<telemetry::EndEvent>& end() const { return end_; }
   std::int64_t skipped() const { return skipped_; }
@@ -70,8 +75,6 @@ class RunHistory {
   void add(telemetry::HealthEvent&&);
   void add(const telemetry::RanksEvent&);
   void add(telemetry::SharedScalesEvent&&);
-  void add(telemetry::ExpertsEvent&&);
-  void add(const telemetry::MachineEvent&);
   void add(telemetry::SampleEvent&&);
   void add(Incident&&, std::int64_t offset);
   void add(std::string_view curve, std::int64_t step, double value);
@@ -88,6 +91,7 @@ class RunHistory {
   std::optional<telemetry::SharedScalesEvent> last_shared_scales_;
   std::optional<telemetry::ExpertsEvent> last_experts_;
   std::optional<telemetry::MachineEvent> last_machine_;
+  std::optional<telemetry::GpusEvent> last_gpus_;
   std::optional<telemetry::HealthEvent> last_health_;
   std::optional<telemetry::EndEvent> end_;
   std::vector<std::int64_t> slowest_counts_;

@@ -5,6 +5,9 @@
 #include <cstdio>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/metric.hpp"
+#include "octet/telemetry/quantization_loss.hpp"
+#include "octet/telemetry/throttling.hpp"
 
 namespace octet::watch {
 namespace {
@@ -78,7 +81,19 @@ void add_step(Lines& lines, const WatchedRun& run, const telemetry::StepEvent& e
                    bytes_text(double(e.memory_bytes))));
 }
 
-// The tensors of the last health event with the most saturated and flushed values, then the least SQNR.
+// Of runs that know their GPUs.
+void add_gpus(Lines& lines, const RunHistory& history) {
+  if (!history.last_gpus()) return;
+  const telemetry::Event event = *history.last_gpus();
+  const auto value = [&](const char* name) { return telemetry::metric(name).of(event).value_or(NAN); };
+  std::int64_t reasons = 0;
+  for (const std::int64_t bits : history.last_gpus()->throttling) reasons |= bits;
+  const std::string why = telemetry::throttling_text(reasons);
+  lines.add(format("GPU {}% busy   {} W   {} C   {} MHz{}", number(100 * value("gpu_utilization"), 3), number(value("gpu_power"), 3),
+                   number(value("gpu_temperature"), 3), number(value("gpu_clock")), why.empty() ? "" : "   " + why));
+}
+
+// The tensors of the last health event with the most saturated and flushed values, then the SQNR farthest below that of rounding alone.
 void add_tensors(Lines& lines, const WatchedRun& run) {
   const auto& health = run.history().last_health();
   const auto& quantizers = run.facts().quantizers;
@@ -86,23 +101,24 @@ void add_tensors(Lines& lines, const WatchedRun& run) {
   std::vector<std::size_t> order(quantizers.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto lost = [&](std::size_t i) { return health->saturated[i] + health->flushed[i]; };
-  const auto sqnr = [&](std::size_t i) { return std::isfinite(health->sqnr_db[i]) ? health->sqnr_db[i] : 1e9f; };
+  const std::vector<float> below = telemetry::below_rounding(*health, quantizers);
+  const auto distance = [&](std::size_t i) { return std::isfinite(below[i]) ? below[i] : -1e9f; };
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lost(a) != lost(b) ? lost(a) > lost(b) : sqnr(a) < sqnr(b); });
+                   [&](std::size_t a, std::size_t b) { return lost(a) != lost(b) ? lost(a) > lost(b) : distance(a) > distance(b); });
   std::size_t width = 6;
   for (const auto& q : quantizers) width = std::max(width, q.path.size() + q.operand.size() + 1);
-  width = std::min<std::size_t>(width, 40);
+  width = std::min<std::size_t>(width, 32);
   const auto cell = [](const std::string& text, std::size_t columns) {
     return text.size() < columns ? text + std::string(columns - text.size(), ' ') : text;
   };
   lines.add("");
-  lines.add(cell(format("tensor, step {}", health->step), width) + "  headroom  saturated  flushed    SQNR dB");
+  lines.add(cell(format("tensor, step {}", health->step), width) + "  headroom  saturated  flushed    SQNR dB  below rounding");
   for (std::size_t i = 0; i < std::min(order.size(), most_tensors); ++i) {
     const std::size_t t = order[i];
     lines.add(cell(printable(quantizers[t].path + " " + quantizers[t].operand, width), width) + "  " +
               cell(number(std::round(1000 * double(health->headroom_bits[t])) / 1000 + 0.0, 3), 10) +
               cell(number(double(health->saturated[t]), 3), 11) + cell(number(double(health->flushed[t]), 3), 11) +
-              number(double(health->sqnr_db[t]), 3));
+              cell(number(double(health->sqnr_db[t]), 3), 9) + number(std::round(100 * double(below[t])) / 100 + 0.0, 3));
   }
 }
 
@@ -121,6 +137,7 @@ std::string screen_text(const WatchedRun& run, const ScreenSize& size) {
     return lines.text();
   }
   add_step(lines, run, *history.last_step());
+  add_gpus(lines, history);
   lines.add("");
   lines.add("loss  " + spark_line(history.curves().find("loss")->second, size.columns - 6));
   add_tensors(lines, run);

@@ -12,6 +12,7 @@
 #include "octet/base/clock.hpp"
 #include "octet/base/descriptor.hpp"
 #include "octet/telemetry/event_line.hpp"
+#include "octet/telemetry/metric.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
 #include "octet/watch/routes.hpp"
 #include "octet/watch/server.hpp"
@@ -354,6 +355,15 @@ TEST_F(Servers, PrometheusTextEscapesLabels) {
   const std::string text = get("/metrics");
   EXPECT_NE(text.find("octet_step{run=\"0\",name=\"a\\\"} evil 1\\\\\",recipe="), std::string::npos) << text.substr(0, 2000);
   EXPECT_NE(text.find("condition=\"finished\"} 1\n"), std::string::npos);
+}
+
+TEST_F(Servers, PrometheusTextAndThePageHaveTheTableOfMetrics) {
+  start({.prometheus = true});
+  const std::string text = get("/metrics"), words = get("/api/metrics");
+  for (const telemetry::Metric& m : telemetry::metrics()) {
+    EXPECT_EQ(*m.gauge != 0, text.find(format("# HELP {} {}\n", m.gauge, m.meaning)) != std::string::npos) << m.gauge;
+    EXPECT_TRUE(*m.name == 0 || words.find(format("{\"name\":\"{}\",\"title\":\"{}\"", m.name, m.title)) != std::string::npos) << m.name;
+  }
 }
 
 }  // namespace

@@ -32,6 +32,19 @@ std::optional<Event> event_in(std::string_view line, const std::string& where, s
   }
 }
 
+// The values that the event adds to curves, by their names.
+json::Object values_json(const Event& event) {
+  json::Object out;
+  for (const CurveValue& v : curve_values(event)) out.push_back({v.curve, v.value});
+  return out;
+}
+
+/// Whether a glance keeps the last event of that kind as one of others.
+bool is_other(const Event& e) {
+  return std::holds_alternative<MachineEvent>(e) || std::holds_alternative<GpusEvent>(e) || std::holds_alternative<RanksEvent>(e) ||
+         std::holds_alternative<SharedScalesEvent>(e) || std::holds_alternative<ExpertsEvent>(e);
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -84,7 +97,7 @@ void WatchedRun::refresh_glance() {
   if (seen == metrics_seen_) return;
   metrics_seen_ = seen;
   Glance last;
-  if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health, last.machine = glance_.machine;
+  if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health, last.others = glance_.others;
   sample_lines(
       metrics_path(), 1, glance_bytes,
       [&](std::string_view line, std::int64_t) {
@@ -94,7 +107,7 @@ void WatchedRun::refresh_glance() {
         if (const auto* step = std::get_if<StepEvent>(&*event)) last.step = *step, last.end.reset();
         if (const auto* eval = std::get_if<EvalEvent>(&*event)) last.eval = *eval;
         if (const auto* health = std::get_if<HealthEvent>(&*event)) last.health = *health;
-        if (const auto* machine = std::get_if<MachineEvent>(&*event)) last.machine = *machine;
+        if (is_other(*event)) last.others.insert_or_assign(event->index(), *event);
         if (const auto* end = std::get_if<EndEvent>(&*event)) last.end = *end;
       },
       Link::refuse_all);
@@ -186,6 +199,11 @@ void WatchedRun::take(RunHistory& into, std::string_view line, std::int64_t offs
 
 void WatchedRun::tell(std::string_view line, const Event& event) {
   if (std::holds_alternative<ScalesEvent>(event)) return;
+  if (json::Object values = values_json(event); !values.empty()) {
+    const std::int64_t step = std::visit([](const auto& e) { return e.step; }, event);
+    const json::Value told = json::Object{{"step", step}, {"values", std::move(values)}};
+    news_.add({"curves", told.dump(json::Layout::line, json::Invalid::replace)});
+  }
   if (const auto* health = std::get_if<HealthEvent>(&event)) {
     news_.add({"health", format("{\"step\":{}}", health->step)});
   } else if (line.size() <= longest_news) {

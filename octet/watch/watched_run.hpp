@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,9 +19,9 @@ struct Glance {
   std::optional<telemetry::StepEvent> step{};
   std::optional<telemetry::EvalEvent> eval{};
   std::optional<telemetry::HealthEvent> health{};
-  std::optional<telemetry::MachineEvent> machine{};
+  std::map<std::size_t, telemetry::Event> others{};  // by Event::index(): those of GPUs, ranks, experts and of the machine
   std::optional<telemetry::EndEvent> end{};
-  std::int64_t size_of_rare = 0;  // of the file, when evaluations, health and the machine were last looked for
+  std::int64_t size_of_rare = 0;  // of the file, when events that are not of every step were last looked for
 };
 
 /// A run as its folder shows it, without any effect on the process that writes it. Defects of the files are kept as problem(), not thrown:

@@ -127,6 +127,13 @@ std::vector<telemetry::Event> events() {
       telemetry::EvalEvent{.step = 1, .loss = 2},
       telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
       telemetry::MachineEvent{.step = 2, .disk_free = 1e9, .epoch = 0.5},
+      telemetry::GpusEvent{.step = 2,
+                           .utilization = {1},
+                           .power = {612},
+                           .temperature = {NAN},
+                           .sm_clock = {1755},
+                           .memory_used = {5e10f},
+                           .throttling = {4}},
       telemetry::AlertEvent{.step = 2, .rule = "sqnr", .path = "a.x", .value = 9, .threshold = 10, .window = 2, .text = "b", .remedy = "c"},
       telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
 }

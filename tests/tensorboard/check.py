@@ -90,7 +90,7 @@ def float32(x):
 
 def told(run_folder):
     """What metrics.jsonl says, as {tag: [(step, value)]}."""
-    sites = [f"fp8/{q['path']}/{q['operand']}" for q in json.loads((run_folder / "run.json").read_text())["quantizers"]]
+    sites = [f"tensors/{q['path']}/{q['operand']}" for q in json.loads((run_folder / "run.json").read_text())["quantizers"]]
     lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
     scales = {e["step"]: e for e in lines if e["event"] == "scales"}
     out = {}

@@ -13,7 +13,7 @@ namespace octet::testing {
 /// An alert of a rule that depends on times and on the machine.
 inline bool is_timed_alert(const std::string& line) {
   if (!has(line, "\"event\":\"alert\"")) return false;
-  for (const char* rule : {"throughput", "slow_rank", "memory", "disk", "checkpoint_age"})
+  for (const char* rule : {"throughput", "slow_rank", "gpu_hot", "gpu_throttled", "memory", "disk", "checkpoint_age"})
     if (has(line, std::string("\"rule\":\"") + rule + "\"")) return true;
   return false;
 }
@@ -26,7 +26,8 @@ inline std::vector<std::string> untimed_events(const std::string& run_folder) {
   std::vector<std::string> out;
   std::istringstream lines(bytes_of(run_folder + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
-    if (has(line, "\"event\":\"ranks\"") || has(line, "\"event\":\"machine\"") || is_timed_alert(line)) continue;
+    if (has(line, "\"event\":\"ranks\"") || has(line, "\"event\":\"machine\"") || has(line, "\"event\":\"gpus\"") || is_timed_alert(line))
+      continue;
     out.emplace_back();
     std::istringstream members(line);
     for (std::string member; std::getline(members, member, ',');)

@@ -5,6 +5,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/telemetry/findings.hpp"
+#include "octet/telemetry/metric.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
@@ -212,10 +213,15 @@ std::optional<LineChart> difference_chart(const Study& study) {
 
 namespace {
 
-/// A value of every step of every group, smoothed.
+/// A metric of every step of every group, smoothed; `value` of a step.
 template <class Value>
-LineChart step_chart(const Study& study, LineChart chart, Value value) {
-  chart.title = titled(study, chart.title), chart.legend = study.groups.size() > 1;
+LineChart step_chart(const Study& study, const Metric& metric, const char* note, Value value) {
+  LineChart chart{.title = titled(study, metric.title),
+                  .note = note,
+                  .x_label = "step",
+                  .y_label = metric.unit,
+                  .height = 200,
+                  .legend = study.groups.size() > 1};
   for (const Group& group : study.groups) {
     std::vector<Points> lines;
     for (const RunRecord* run : group.runs) lines.push_back(smoothed(over_steps(*run, value), smoothing(*run)));
@@ -229,26 +235,17 @@ LineChart step_chart(const Study& study, LineChart chart, Value value) {
 }  // namespace
 
 LineChart gradient_chart(const Study& study) {
-  return step_chart(study,
-                    {.title = "Gradient norm",
-                     .note = "Smoothed; steps where it was not finite are left out.",
-                     .x_label = "step",
-                     .y_label = "norm of all gradients before clipping",
-                     .height = 200},
+  return step_chart(study, metric("grad_norm"), "Smoothed; steps where it was not finite are left out.",
                     [](const StepEvent& e) { return e.grad_norm; });
 }
 
 namespace {
 
 void draw_parameters(Markup& m, const Study& study) {
-  draw(m, step_chart(
-              study,
-              {.title = "Parameter norm",
-               .note = "Of the steps in which it was measured (train.health_every).",
-               .x_label = "step",
-               .y_label = "norm of all parameters",
-               .height = 200},
-              [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; }));
+  const auto new_value = [last = 0.0](const StepEvent& e) mutable {
+    return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm;
+  };
+  draw(m, step_chart(study, metric("param_norm"), "Of the steps in which it was measured (train.health_every).", new_value));
 }
 
 Points loss_scales_of(const RunRecord& run) {
@@ -257,10 +254,10 @@ Points loss_scales_of(const RunRecord& run) {
 
 /// Where any run has one; never smoothed, since every move counts.
 void draw_loss_scale(Markup& m, const Study& study) {
-  LineChart chart{.title = titled(study, "Loss scale"),
+  LineChart chart{.title = titled(study, metric("loss_scale").title),
                   .note = "Halved by a step that was skipped, raised after good ones.",
                   .x_label = "step",
-                  .y_label = "factor of the loss",
+                  .y_label = metric("loss_scale").unit,
                   .height = 200,
                   .legend = study.groups.size() > 1};
   double low = INFINITY, high = 0;
@@ -279,20 +276,9 @@ void draw_loss_scale(Markup& m, const Study& study) {
 
 void draw_preferences(Markup& m, const Study& study) {
   if (!learns_preferences(study)) return;
-  draw(m, step_chart(study,
-                     {.title = "Reward margin",
-                      .note = "Smoothed. dpo.beta times the log-probabilities that the model has over its reference.",
-                      .x_label = "step",
-                      .y_label = "reward of chosen - rejected answers",
-                      .height = 200},
+  draw(m, step_chart(study, metric("reward_margin"), "Smoothed. dpo.beta times the log-probabilities that the model has over its reference.",
                      [](const StepEvent& e) { return e.preferences.margin(); }));
-  draw(m, step_chart(study,
-                     {.title = "Preference accuracy",
-                      .note = "Smoothed. Share of pairs whose chosen answer has the larger reward.",
-                      .x_label = "step",
-                      .y_label = "share of pairs",
-                      .height = 200},
-                     [](const StepEvent& e) { return e.preferences.accuracy; }));
+  draw(m, step_chart(study, metric("reward_accuracy"), "Smoothed.", [](const StepEvent& e) { return e.preferences.accuracy; }));
 }
 
 Points rates_of(const RunRecord& run) {
@@ -305,10 +291,10 @@ bool same(const Points& a, const Points& b) {
 
 /// One line if all runs had the same rates, otherwise one per group.
 void draw_learning_rate(Markup& m, const Study& study) {
-  LineChart chart{.title = titled(study, "Learning rate"),
+  LineChart chart{.title = titled(study, metric("lr").title),
                   .note = "As applied, the same in every run.",
                   .x_label = "step",
-                  .y_label = "learning rate",
+                  .y_label = metric("lr").unit,
                   .height = 200,
                   .legend = false};
   const Points first = rates_of(study.groups[0].first());

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/quantization_loss.hpp"
 #include "octet/telemetry/report/heat_map.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/palette.hpp"
@@ -84,8 +85,16 @@ HeatMap headroom_map_of(const RunRecord& run, const std::string& name, std::size
 
 void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   const auto rows = rows_of(run.facts);
-  const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+  const auto maps = m.in("div", {{"class", "maps four"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
   draw(m, headroom_map_of(run, name, most_cells));
+
+  HeatMap sqnr = map_of(
+      run, [&](const HealthEvent& e) { return below_rounding(e, run.facts.quantizers); }, 1, [](float a, float b) { return a > b; });
+  sqnr.title = "SQNR below rounding [dB]: " + name;
+  sqnr.note = "Distance from the SQNR that rounding alone leaves: 32.2 dB in E4M3, 26.2 dB in E5M2.";
+  sqnr.nothing = "Not known.";
+  sqnr.bins = {{1, "h0", "< 1"}, {2, "h1", "1–2"}, {4, "h2", "2–4"}, {7, "h3", "4–7"}, {10, "h4", "7–10"}, {INFINITY, "hot", "≥ 10"}};
+  draw(m, sqnr);
 
   HeatMap saturated = map_of(
       run, [](const HealthEvent& e) { return std::span(e.saturated); }, 100, [](float a, float b) { return a > b; });

@@ -9,6 +9,7 @@
 #include "octet/json/value.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
+#include "octet/telemetry/throttling.hpp"
 #include "tests/testing/scratch.hpp"
 
 namespace octet::telemetry {
@@ -84,6 +85,24 @@ TEST(Report, ShowsRanksAsPlannedAndAsCounted) {
   for (const char* part : {"<h2>Ranks</h2>", "2 over threads", "2.00 KiB; 1.00 KiB", "80.0 %; 75.0 %", "37.5 %", "rank 1 in 2 of 2 steps",
                            "Time in collectives"})
     EXPECT_TRUE(testing::has(html, part)) << part;
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+}
+
+TEST(Report, ShowsGpusOfRunsThatKnowThemAndTheSqnrBelowRounding) {
+  auto runs = testing::sample_runs(1, small);
+  EXPECT_FALSE(testing::has(report_html(std::span(runs).first(1), nullptr), ">GPUs</h3>"));
+  for (const std::int64_t step : {1, 5})
+    runs[1].gpus.push_back({.step = step,
+                            .utilization = {0.5f, NAN},
+                            .power = {600, 500},
+                            .temperature = {NAN, NAN},
+                            .sm_clock = {1755, 1980},
+                            .memory_used = {5e10f, 5e10f},
+                            .throttling = {heat, power_cap}});
+  const std::string html = report_html(std::span(runs).subspan(1, 1), nullptr);
+  for (const char* part : {">GPUs</h3>", "GPU utilization", "GPU power", "GPU clock", "Throttled GPUs", "SQNR below rounding [dB]"})
+    EXPECT_TRUE(testing::has(html, part)) << part;
+  EXPECT_FALSE(testing::has(html, "GPU temperature")) << "it is not known";
   EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
 }
 

@@ -3,6 +3,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/telemetry/median.hpp"
+#include "octet/telemetry/metric.hpp"
 #include "octet/telemetry/report/bar_chart.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/palette.hpp"
@@ -112,6 +113,30 @@ void write_memory_table(Markup& m, const Study& study, const std::vector<std::st
   }
 }
 
+/// A metric of GPUs, one line per run that knows it; nothing where none does.
+void draw_gpus(Markup& m, const Study& study, const Metric& metric) {
+  LineChart chart{.title = titled(study, metric.title),
+                  .note = "In the steps that measure.",
+                  .x_label = "step",
+                  .y_label = metric.unit,
+                  .height = 150,
+                  .legend = study.groups.size() > 1};
+  double last = 1;
+  std::vector<double> values;
+  for (const Group& group : study.groups) {
+    Line line{.name = group.name, .style = group.style};
+    for (const GpusEvent& e : group.first().gpus)
+      if (const std::optional<double> x = metric.of(e)) {
+        line.points.push_back({double(e.step), *x}), values.push_back(*x);
+        last = std::max(last, double(e.step));
+      }
+    if (!line.points.empty()) chart.lines.push_back(std::move(line));
+  }
+  if (chart.lines.empty()) return;
+  chart.x = {.low = 0, .high = last}, chart.y = linear_axis(0, quantile(values, 1));
+  draw(m, chart);
+}
+
 }  // namespace
 
 void write_resources(Markup& m, const Study& study) {
@@ -125,6 +150,11 @@ void write_resources(Markup& m, const Study& study) {
     if (!names.empty()) draw_memory(m, study, names);
   }
   if (!names.empty()) write_memory_table(m, study, names);
+  if (std::ranges::all_of(study.groups, [](const Group& g) { return g.first().gpus.empty(); })) return;
+  m.element("h3", "GPUs", {{"class", "apart"}});
+  const auto grid = m.in("div", {{"class", "grid thirds"}});
+  for (const char* name : {"gpu_utilization", "gpu_power", "gpu_temperature", "gpu_clock", "gpus_throttled"})
+    draw_gpus(m, study, metric(name));
 }
 
 }  // namespace octet::telemetry::report

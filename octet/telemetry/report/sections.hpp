@@ -15,13 +15,14 @@ void write_header(Markup&, const Study&);
 void write_summary(Markup&, const Study&);
 /// Loss, its difference from the baseline, gradient norm over steps.
 void write_curves(Markup&, const Study&);
-/// Tokens per second; peak memory by category, as chart and numbers.
+/// Tokens per second; peak memory by category, as chart and numbers; GPUs of runs that know them.
 void write_resources(Markup&, const Study&);
 /// Of runs on several ranks: what each sent and computed as planned and as counted, time in collectives, the slowest rank.
 void write_ranks(Markup&, const Study&);
 /// The end of that section: factors mu, overflow and underflow of gradients that travel with one scale per tensor.
 void write_shared_scales(Markup&, const Study&);
-/// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
+/// For each group with quantizers: layer x step maps of headroom, SQNR below that of rounding, saturation and flushing, and scale factors
+/// over time.
 void write_health(Markup&, const Study&);
 /// Of runs with experts: entropy of loads by layer and step, and the last loads by layer and expert.
 void write_experts(Markup&, const Study&);

@@ -119,12 +119,14 @@ summary .name,.incidents .name{font-weight:600}
 font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 .sample .soft{font-size:inherit}
 a{color:inherit}
+h3.apart{margin-top:26px}
 .incidents{list-style:none;margin:0;padding:0;font-size:13.5px}
 .incidents li{display:flex;flex-wrap:wrap;gap:2px 12px;padding:7px 0;border-bottom:1px solid var(--line);align-items:baseline}
 .incidents .badge{margin:0}
 .incidents .words{flex:1 1 300px;overflow-wrap:anywhere}
 @media (min-width:720px),print{
 .maps{grid-template-columns:calc((100% - var(--labels) - 44px)/3 + var(--labels)) 1fr 1fr}
+.maps.four{grid-template-columns:calc((100% - var(--labels) - 66px)/4 + var(--labels)) 1fr 1fr 1fr}
 .maps .chart+.chart .area.map{padding-left:0}
 .maps .chart+.chart .rows{display:none}
 }

@@ -13,6 +13,7 @@
 
 #include "octet/base/check.hpp"
 #include "octet/base/log.hpp"
+#include "octet/telemetry/metric.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -59,18 +60,6 @@ std::string code_block(std::string_view text) {
   return out + "\n";
 }
 
-/// By the names that TRL gives them.
-void add_preferences(std::vector<Scalar>& to, const std::string& before, const PreferenceFigures& p) {
-  if (!p.known()) return;
-  for (const auto& [name, value] : {std::pair("rewards/chosen", p.chosen_reward),
-                                    {"rewards/rejected", p.rejected_reward},
-                                    {"rewards/margins", p.margin()},
-                                    {"rewards/accuracies", p.accuracy},
-                                    {"logps/chosen", p.chosen_log_probability},
-                                    {"logps/rejected", p.rejected_log_probability}})
-    to.push_back({before + name, float(value)});
-}
-
 }  // namespace
 
 BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
@@ -78,7 +67,7 @@ BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFac
     : path_(next_path(folder)), file_(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666), skipped_(skipped) {
   if (!file_.ok()) refuse_file("make", path_, errno);
   for (const QuantizerFacts& q : quantizers) {
-    const std::string site = format("fp8/{}/{}/", q.path, q.operand);
+    const std::string site = format("tensors/{}/{}/", q.path, q.operand);
     const bool one = q.block == "tensor";
     sites_.push_back(
         {site + "amax", site + (one ? "scale" : "scale_min"), one ? "" : site + "scale_max", site + "saturated", site + "flushed"});
@@ -90,7 +79,15 @@ BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFac
 }
 
 void BoardWriter::add(const Event& event) {
-  std::visit([&](const auto& e) { take(e); }, event);
+  std::vector<Scalar> scalars;
+  for (const Metric& m : metrics())
+    if (const std::optional<double> x = *m.tag == 0 ? std::nullopt : m.of(event)) scalars.push_back({m.tag, float(*x)});
+  std::visit(
+      [&](const auto& e) {
+        take(e, scalars);
+        if (!scalars.empty()) append(scalars_message(now(), e.step, scalars));
+      },
+      event);
 }
 
 void BoardWriter::add_plan(std::int64_t step, std::span<const PlanEntry> plan) {
@@ -99,105 +96,58 @@ void BoardWriter::add_plan(std::int64_t step, std::span<const PlanEntry> plan) {
   append(text_message(now(), step, "plan", table));
 }
 
-void BoardWriter::take(const StepEvent& e) {
+void BoardWriter::take(const StepEvent& e, Scalars& out) {
   skipped_ += e.skipped ? 1 : 0;
-  std::vector<Scalar> scalars{{"loss/train", float(e.loss)},
-                              {"optimizer/learning_rate", float(e.learning_rate)},
-                              {"optimizer/gradient_norm", float(e.grad_norm)},
-                              {"optimizer/parameter_norm", float(e.param_norm)},
-                              {"optimizer/skipped_steps", float(skipped_)},
-                              {"speed/tokens_per_second", float(e.tokens_per_second)},
-                              {"speed/limit_share", float(e.limit_share)},
-                              {"speed/data_wait", float(e.data_wait)}};
-  if (std::isfinite(e.loss_scale)) scalars.push_back({"optimizer/loss_scale", float(e.loss_scale)});
-  add_preferences(scalars, "", e.preferences);
-  write(e.step, scalars);
+  out.push_back({"optimizer/skipped_steps", float(skipped_)});
 }
 
-void BoardWriter::take(const ScalesEvent& e) { scales_ = e; }
+void BoardWriter::take(const ScalesEvent& e, Scalars&) { scales_ = e; }
 
-void BoardWriter::take(const HealthEvent& e) {
-  const auto worst = [](const std::vector<float>& shares) {
-    float most = 0;
-    for (const float share : shares) most = std::fmax(most, share);  // NaN: of a layer in another precision
-    return most;
-  };
-  std::vector<Scalar> scalars{{"worst/saturated", worst(e.saturated)}, {"worst/flushed", worst(e.flushed)}};
+void BoardWriter::take(const HealthEvent& e, Scalars& out) {
   const bool scales = scales_.step == e.step;
   check(e.saturated.size() == sites_.size() && e.flushed.size() == sites_.size() && (!scales || scales_.amax.size() == sites_.size()),
         "BoardWriter: events of step {} must have {} entries, one per quantizer", e.step, sites_.size());
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const Site& site = sites_[i];
     if (scales) {
-      scalars.push_back({site.amax, scales_.amax[i]});
-      scalars.push_back({site.scale, scales_.scale_min[i]});
-      if (!site.scale_max.empty()) scalars.push_back({site.scale_max, scales_.scale_max[i]});
+      out.push_back({site.amax, scales_.amax[i]});
+      out.push_back({site.scale, scales_.scale_min[i]});
+      if (!site.scale_max.empty()) out.push_back({site.scale_max, scales_.scale_max[i]});
     }
-    scalars.push_back({site.saturated, e.saturated[i]});
-    scalars.push_back({site.flushed, e.flushed[i]});
+    out.push_back({site.saturated, e.saturated[i]});
+    out.push_back({site.flushed, e.flushed[i]});
   }
-  write(e.step, scalars);
 }
 
-void BoardWriter::take(const RanksEvent& e) {
-  const auto slowest = std::size_t(e.slowest);
-  std::vector<Scalar> scalars{{"ranks/slowest", float(e.slowest)}, {"ranks/sent_bytes", float(e.sent_bytes)}};
-  if (std::isfinite(e.waited.at(slowest))) {
-    scalars.push_back({"ranks/slowest_busy_seconds", float(busy_seconds(e, slowest))});
-    scalars.push_back({"ranks/exposed_share", float(exposed_share(e))});
-  }
-  write(e.step, scalars);
-}
-
-void BoardWriter::take(const SharedScalesEvent& e) {
+void BoardWriter::take(const SharedScalesEvent& e, Scalars& out) {
   const std::size_t n = sums_.size();
   check(n > 0 && e.mu.size() == n && e.overflow.size() == n && e.underflow.size() == n,
         "BoardWriter: shared scales of step {} must have {} entries, one per tensor", e.step, n);
-  std::vector<Scalar> scalars{{"worst/mu", *std::min_element(e.mu.begin(), e.mu.end())},
-                              {"worst/overflow", *std::max_element(e.overflow.begin(), e.overflow.end())},
-                              {"worst/underflow", *std::max_element(e.underflow.begin(), e.underflow.end())}};
   for (std::size_t i = 0; i < n; ++i)
-    scalars.insert(scalars.end(), {{sums_[i].mu, e.mu[i]}, {sums_[i].overflow, e.overflow[i]}, {sums_[i].underflow, e.underflow[i]}});
-  write(e.step, scalars);
+    out.insert(out.end(), {{sums_[i].mu, e.mu[i]}, {sums_[i].overflow, e.overflow[i]}, {sums_[i].underflow, e.underflow[i]}});
 }
 
-void BoardWriter::take(const ExpertsEvent& e) {
-  std::vector<Scalar> scalars;
-  float least = 1;
-  for (std::size_t i = 0; i < e.layers.size(); ++i) {
-    const auto entropy = float(load_entropy(e, i));
-    least = std::fmin(least, entropy);
-    scalars.push_back({format("experts/layers.{}/entropy", e.layers[i]), entropy});
-  }
-  scalars.push_back({"worst/expert_entropy", least});
-  write(e.step, scalars);
+void BoardWriter::take(const ExpertsEvent& e, Scalars& out) {
+  routing_.clear();
+  for (const std::int64_t layer : e.layers) routing_.push_back(format("routing/layers.{}/entropy", layer));
+  for (std::size_t i = 0; i < e.layers.size(); ++i) out.push_back({routing_[i], float(load_entropy(e, i))});
 }
 
-void BoardWriter::take(const EvalEvent& e) {
-  // The event of the averaged weights repeats the loss of the last evaluation.
-  const bool average = std::isfinite(e.average_loss);
-  std::vector<Scalar> scalars{average ? Scalar{"loss/eval_average", float(e.average_loss)} : Scalar{"loss/eval", float(e.loss)}};
-  if (!average) add_preferences(scalars, "eval/", e.preferences);
-  write(e.step, scalars);
-}
+void BoardWriter::take(const SampleEvent& e, Scalars&) { append(text_message(now(), e.step, "sample", code_block(e.prompt + e.text))); }
 
-void BoardWriter::take(const SampleEvent& e) { append(text_message(now(), e.step, "sample", code_block(e.prompt + e.text))); }
-
-void BoardWriter::take(const AlertEvent& e) {
+void BoardWriter::take(const AlertEvent& e, Scalars&) {
   const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));
   append(text_message(now(), e.step, "alerts/" + e.rule,
                       format("**{}**{}: {}\n\n{}\n", name(e.severity), place, cell(e.text), cell(e.remedy))));
 }
 
 // TensorBoard drops the values of the steps that follow again.
-void BoardWriter::take(const RecoveryEvent& e) {
+void BoardWriter::take(const RecoveryEvent& e, Scalars&) {
   if (repeats_steps(e)) append(restart_message(now(), e.back_to + 1));
   const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));
   append(text_message(now(), repeats_steps(e) ? e.back_to + 1 : e.step, "recovery/" + e.rung,
                       format("**{}** because of {}{}: {}\n", e.result, e.rule, place, cell(e.text))));
 }
-
-void BoardWriter::write(std::int64_t step, std::span<const Scalar> scalars) { append(scalars_message(now(), step, scalars)); }
 
 void BoardWriter::append(const std::string& message) {
   const std::string record = framed(message);

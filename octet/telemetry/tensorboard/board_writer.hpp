@@ -12,11 +12,11 @@
 
 namespace octet::telemetry {
 
-/// A run's events as TensorBoard shows them, in a file of the run's folder, `events.out.tfevents.<time>.octet`: losses, optimizer, speed,
-/// the statistics of every quantizer in the steps whose health was measured, the plan, alerts and samples as texts. docs/run-folder.md
-/// lists the tags. Each process that trains in the folder adds a file; readers take them in the order of their names, which increases even
-/// if the clock was set back. `metrics.jsonl` is the record of a run, this is a view of it: on a full disk events are dropped, with one
-/// warning. Not thread-safe.
+/// A run's events as TensorBoard shows them, in a file of the run's folder, `events.out.tfevents.<time>.octet`: the metrics that have a tag
+/// (octet/telemetry/metric.hpp), the statistics of every quantizer in the steps whose health was measured, the plan, alerts and samples as
+/// texts. docs/run-folder.md lists the tags. Each process that trains in the folder adds a file; readers take them in the order of their
+/// names, which increases even if the clock was set back. `metrics.jsonl` is the record of a run, this is a view of it: on a full disk
+/// events are dropped, with one warning. Not thread-safe.
 class BoardWriter {
  public:
   /// Events begin at `first_step`: earlier files' events of it and later steps are void. `skipped`: number of skipped steps before it.
@@ -39,20 +39,19 @@ class BoardWriter {
     std::string mu, overflow, underflow;
   };
 
-  void take(const StepEvent&);
-  void take(const ScalesEvent&);
-  void take(const HealthEvent&);
-  void take(const RanksEvent&);
-  void take(const SharedScalesEvent&);
-  void take(const ExpertsEvent&);
-  void take(const EvalEvent&);
-  void take(const SampleEvent&);
-  void take(const IncidentEvent&) {}
-  void take(const MachineEvent&) {}
-  void take(const AlertEvent&);
-  void take(const RecoveryEvent&);
-  void take(const EndEvent&) {}
-  void write(std::int64_t step, std::span<const Scalar>);
+  using Scalars = std::vector<Scalar>;
+
+  // Adds numbers of single tensors and texts, which the table of metrics does not have.
+  template <class E>
+  void take(const E&, Scalars&) {}
+  void take(const StepEvent&, Scalars&);
+  void take(const ScalesEvent&, Scalars&);
+  void take(const HealthEvent&, Scalars&);
+  void take(const SharedScalesEvent&, Scalars&);
+  void take(const ExpertsEvent&, Scalars&);
+  void take(const SampleEvent&, Scalars&);
+  void take(const AlertEvent&, Scalars&);
+  void take(const RecoveryEvent&, Scalars&);
   void append(const std::string& message);
 
   std::string path_;
@@ -60,7 +59,8 @@ class BoardWriter {
   std::int64_t end_ = 0;  // of the last complete record
   std::vector<Site> sites_;
   std::vector<Sum> sums_;
-  ScalesEvent scales_;  // the last one received
+  std::vector<std::string> routing_;  // tags of the layers of the last event
+  ScalesEvent scales_;                // the last one received
   std::int64_t skipped_;
   bool warned_ = false;
 };

@@ -8,6 +8,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
+#include "octet/telemetry/throttling.hpp"
 #include "tests/testing/small_files.hpp"
 
 namespace octet::telemetry {
@@ -92,18 +93,18 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
                                             {"speed/data_wait", 0.125f},
                                             {"worst/saturated", 0.25f},
                                             {"worst/flushed", 0.5f},
-                                            {"fp8/layers.0.mlp.down/x/amax", 3},
-                                            {"fp8/layers.0.mlp.down/x/scale", 128},
-                                            {"fp8/layers.0.mlp.down/x/saturated", 0},
-                                            {"fp8/layers.0.mlp.down/x/flushed", 0.5f},
-                                            {"fp8/layers.0.mlp.down/w/amax", 5},
-                                            {"fp8/layers.0.mlp.down/w/scale_min", 32},
-                                            {"fp8/layers.0.mlp.down/w/scale_max", 64},
-                                            {"fp8/layers.0.mlp.down/w/saturated", 0.25f},
-                                            {"fp8/layers.0.mlp.down/w/flushed", 0.125f}};
+                                            {"tensors/layers.0.mlp.down/x/amax", 3},
+                                            {"tensors/layers.0.mlp.down/x/scale", 128},
+                                            {"tensors/layers.0.mlp.down/x/saturated", 0},
+                                            {"tensors/layers.0.mlp.down/x/flushed", 0.5f},
+                                            {"tensors/layers.0.mlp.down/w/amax", 5},
+                                            {"tensors/layers.0.mlp.down/w/scale_min", 32},
+                                            {"tensors/layers.0.mlp.down/w/scale_max", 64},
+                                            {"tensors/layers.0.mlp.down/w/saturated", 0.25f},
+                                            {"tensors/layers.0.mlp.down/w/flushed", 0.125f}};
   EXPECT_EQ(shown.size(), wanted.size());
   for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(2), value) << tag;
-  EXPECT_EQ(shown["fp8/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
+  EXPECT_EQ(shown["tensors/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
 }
 
 TEST(BoardWriter, ShowsThePlanAsATableWhoseCellsAreNotReadAsMarkdown) {
@@ -160,6 +161,36 @@ TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   EXPECT_EQ(shown["ranks/exposed_share"].at(5), 0.375f);
   EXPECT_EQ(shown["ranks/sent_bytes"].at(6), 4096);
   EXPECT_FALSE(shown["ranks/exposed_share"].count(6)) << "not known on a GPU";
+}
+
+TEST(BoardWriter, ShowsTheMeanTheHottestAndTheSlowestGpu) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 1, 0);
+  board.add(GpusEvent{.step = 5,
+                      .utilization = {1, 0.5f},
+                      .power = {600, NAN},
+                      .temperature = {71, 66},
+                      .sm_clock = {1980, 1755},
+                      .memory_used = {NAN, NAN},
+                      .throttling = {heat | power_cap, power_cap}});
+  const std::map<std::string, float> wanted{{"speed/gpu_utilization", 0.75f},
+                                            {"speed/gpu_power", 600},
+                                            {"speed/gpu_temperature", 71},
+                                            {"speed/gpu_clock", 1755},
+                                            {"speed/gpus_throttled", 1}};
+  auto shown = board_of(folder.folder());
+  EXPECT_EQ(shown.size(), wanted.size());
+  for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(5), value) << tag;
+}
+
+TEST(BoardWriter, ShowsLoadsOfExpertsByLayer) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 1, 0);
+  board.add(ExpertsEvent{.step = 5, .experts = 2, .layers = {1, 13}, .counts = {4, 4, 8, 0}});
+  auto shown = board_of(folder.folder());
+  EXPECT_EQ(shown["routing/layers.1/entropy"].at(5), 1);
+  EXPECT_EQ(shown["routing/layers.13/entropy"].at(5), 0);
+  EXPECT_EQ(shown["worst/expert_entropy"].at(5), 0);
 }
 
 TEST(BoardWriter, ShowsSharedScalesOfGradientsByTensorAndTheWorst) {

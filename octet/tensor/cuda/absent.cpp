@@ -3,6 +3,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/tensor/backend.hpp"
+#include "octet/tensor/cuda/bus.hpp"
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/event.hpp"
 #include "octet/tensor/cuda/graph.hpp"
@@ -21,6 +22,7 @@ const std::string& why_unavailable() {
 void not_built() { throw DeviceError("no GPU can be used: " + why_unavailable()); }
 
 const Facts& facts() { not_built(); }
+std::string bus_address() { not_built(); }
 std::size_t free_bytes() { not_built(); }
 void* open_library(const char*) { not_built(); }
 std::string library_path(const char*) { return ""; }

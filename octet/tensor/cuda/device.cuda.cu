@@ -1,5 +1,6 @@
 #include "octet/tensor/cuda/device.hpp"
 
+#include "octet/tensor/cuda/bus.hpp"
 #include "octet/tensor/cuda/check.cuh"
 
 namespace octet::cuda {
@@ -44,6 +45,12 @@ const std::string& why_unavailable() { return examined().why; }
 const Facts& facts() {
   if (!available()) throw DeviceError("no GPU can be used: " + why_unavailable());
   return examined().facts;
+}
+
+std::string bus_address() {
+  facts();
+  char address[32] = "";
+  return cudaDeviceGetPCIBusId(address, int(sizeof address), 0) == cudaSuccess ? address : "";
 }
 
 std::size_t free_bytes() {

@@ -32,7 +32,13 @@ telemetry::StepEvent event_of(const Readout& shown, std::int64_t step, std::int6
 
 StepRecord::StepRecord(const RunConfig& config, const RunLength& length, RunRanks& ranks, OpenRun& open, StateOfRun& run,
                        Finiteness& finite)
-    : config_(config), length_(length), ranks_(ranks), open_(open), run_(run), finite_(finite) {}
+    : config_(config),
+      length_(length),
+      ranks_(ranks),
+      open_(open),
+      run_(run),
+      finite_(finite),
+      gpu_(machine::gpu_meter(engine().stream.device())) {}
 
 void StepRecord::begin() {
   marks_ = {.seconds = monotonic_seconds(),
@@ -105,6 +111,7 @@ void StepRecord::keep_to_plan(const telemetry::StepWork& ran) {
 
 Accord StepRecord::timed(Accord own) {
   own.seconds = monotonic_seconds() - marks_.seconds;
+  if (measured(run_.at.step)) own.gpu = gpu_->take();
   own.waited = engine().stream.apart_from_host() ? NAN : ranks_.all().seconds() - marks_.exchanging;
   return own;
 }
@@ -114,6 +121,7 @@ void StepRecord::emit(std::span<const data::Batch> micro_batches) {
   data::Loader& loader = run_.loader;
   const Device device = engine().stream.device();
   if (measured(step)) run_.recorder.ranks(step, ranks_.agreed(), sent_);
+  if (measured(step)) run_.recorder.gpus(step, ranks_.agreed());
   if (measured(step)) run_.recorder.machine(step, device, double(loader.position()) / double(loader.epoch_samples()));
   event_.seconds = ranks_.agreed().seconds;
   event_.time = run_.recorder.seconds();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/machine/gpu_meter.hpp"
 #include "octet/train/run/finiteness.hpp"
 #include "octet/train/run/open_run.hpp"
 #include "octet/train/run/run_length.hpp"
@@ -44,6 +45,7 @@ class StepRecord {
   OpenRun& open_;
   StateOfRun& run_;
   Finiteness& finite_;
+  std::unique_ptr<machine::GpuMeter> gpu_;  // of this rank
   struct Marks {
     double seconds = 0, waited = 0, exchanging = 0;
     Work before, updated, told;                              // told: exchanges of the read-out, which no plan has

@@ -9,12 +9,10 @@ import { Ranks } from "./ranks.js";
 import { Experts } from "./experts.js";
 import { Runs } from "./runs.js";
 import { Samples } from "./samples.js";
+import { loadMetrics } from "./metrics.js";
 
 const $ = (id) => document.getElementById(id);
 const most_points = 3000, list_seconds = 3, reload_seconds = 1;
-const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_norm_z: "grad_norm_z", param_norm: "param_norm", lr: "lr",
-  tokens_per_second: "tokens_per_second", limit_share: "limit_share", memory: "memory", data_wait: "data_wait", seconds: "seconds", loss_scale: "loss_scale",
-  reward_margin: "reward_margin", reward_accuracy: "reward_accuracy" };
 
 class App {
   constructor() {
@@ -120,23 +118,20 @@ class App {
     if (name === "condition") this.summary.condition = data.condition;
     if (name === "reload") return void this.reload();
     if (name === "health" && this.view === "FP8 tensors") return void this.views[this.view].load().catch((e) => this.fail(e));
+    if (name === "curves") for (const [curve, value] of Object.entries(data.values)) this.append(curve, data.step, value);
     if (name === "event") this.takeEvent(data);
     this.later();
   }
   takeEvent(e) {
     const { summary, series } = this;
     if (e.event === "step") {
-      for (const [key, curve] of Object.entries(curve_of)) if (key in e) this.append(curve, e.step, e[key]);
       summary.last = { ...e };
       if (e.skipped) ++summary.skipped;
       if (summary.steps > 0 && summary.seconds_left !== null && e.seconds) summary.seconds_left = (summary.steps - e.step) * this.pace(e.seconds);
       if (series.curves.loss.last.length > most_points) this.reload();
     } else if (e.event === "eval") {
-      this.append("eval_loss", e.step, e.loss);
-      if (e.average_loss !== null && e.average_loss !== undefined) this.append("average_loss", e.step, e.average_loss);
       summary.eval = e;
     } else if (e.event === "machine") {
-      for (const name of ["memory_free", "disk_free"]) this.append(name, e.step, e[name]);
       summary.surroundings = e;
     } else if (e.event === "sample") {
       ++this.samples_told;
@@ -226,4 +221,5 @@ class App {
   }
 }
 
-new App();
+// Without the words of metrics, plots have their names: the page then says why.
+loadMetrics().catch(() => null).then(() => new App());

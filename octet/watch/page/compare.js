@@ -2,6 +2,7 @@
 import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
+import { metricPlot } from "./metrics.js";
 import { smooth } from "./smooth.js";
 
 const most = 8;
@@ -48,9 +49,8 @@ export class Compare {
   show(both, series) {
     const names = both.runs.map((r) => r.run + " " + r.name), grid = el("div", { class: "grid" }), plots = [];
     this.result.replaceChildren(grid);
-    for (const [name, title, unit, logarithmic] of [["loss", "Loss", "nats per token", false], ["eval_loss", "Held-out loss", "nats per token", false],
-      ["grad_norm", "Gradient norm", "logarithmic", true], ["tokens_per_second", "Throughput", "tokens per second", false]]) {
-      const plot = new Plot({ title, unit, logarithmic });
+    for (const name of ["loss", "eval_loss", "grad_norm", "tokens_per_second"]) {
+      const plot = metricPlot(name, { logarithmic: name === "grad_norm" });
       grid.append(plot.node);
       plots.push(() => plot.update(series.map((s, i) => ({ label: names[i], color: i, curve: smooth(s.curves[name], this.smoothing) }))));
     }

@@ -45,7 +45,7 @@ export function duration(seconds) {
 
 // kind "stack": on narrow screens a row is a block whose last cell has a line of its own.
 export function table(heads, rows, kind = null) {
-  const head = (h) => el("th", { class: h.number ? "number" : null, scope: "col" }, h.name ?? h);
+  const head = (h) => el("th", { class: h.number ? "number" : h.wide ? "wide" : null, scope: "col" }, h.name ?? h);
   return el("div", { class: "scroll" }, el("table", { class: kind }, el("thead", {}, el("tr", {}, heads.map(head))), el("tbody", {}, rows)));
 }
 

@@ -5,12 +5,14 @@ import { Plot } from "./plot.js";
 import { mapSvg } from "./svg.js";
 
 // bad: the end of the range that shows a problem, which a cell shows where a bucket has several values. least: of the scale of colours, so
-// that rounding errors do not look like differences.
+// that rounding errors do not look like differences. from: where that scale begins. map: the value that is shown, of a stored one and its
+// tensor; falls: a larger one for a smaller stored one.
 const measures = {
   headroom: { name: "Headroom", unit: "bits; below 0 values were clipped", bad: "low", least: 1, show: short, map: (v) => Math.round(v * 1000) / 1000 },
   saturated: { name: "Saturated", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
   flushed: { name: "Flushed to zero", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
-  sqnr: { name: "SQNR", unit: "dB; rounding alone gives about 32 in E4M3 and 26 in E5M2", bad: "low", least: 3, show: short },
+  sqnr: { name: "SQNR below rounding", unit: "dB below the SQNR that rounding to the tensor's format leaves: 32.2 in E4M3, 26.2 in E5M2; healthy tensors are near 0", bad: "low", from: 0, least: 10, falls: true, show: short,
+    map: (v, t) => (t.rounding_sqnr === null ? null : Math.max(Math.round(100 * (t.rounding_sqnr - v)) / 100, 0)), plain: { name: "SQNR", unit: "dB" } },
   nonfinite: { name: "Not finite", unit: "values", bad: "high", log: 1, least: 1, show: short },
   scale: { name: "Scale", unit: "log2", bad: "low", log: 1e-38, least: 4, show: short },
   amax: { name: "Maximum", unit: "log2", bad: "high", log: 1e-38, least: 4, show: short },
@@ -67,7 +69,11 @@ export class Heat {
   // The value that a cell shows, as a position on the scale of colours.
   value(tensor, column) {
     const m = measures[this.measure], v = this.data[m.bad][tensor][column];
-    return v === null || !m.map ? v : m.map(v);
+    return v === null || !m.map ? v : m.map(v, this.app.summary.tensors[tensor]);
+  }
+  brightIsWorse() {
+    const m = measures[this.measure];
+    return (m.bad === "high") !== Boolean(m.falls);
   }
   position(v) {
     const m = measures[this.measure];
@@ -91,11 +97,12 @@ export class Heat {
     this.canvas.style.width = width + "px", this.canvas.style.height = this.rows.length * height + axis_height + "px";
     const g = this.canvas.getContext("2d");
     g.scale(pixels, pixels);
-    const all = this.rows.flatMap((t) => data[measures[this.measure].bad][t]).filter((v) => v !== null).map((v) => this.position(v)).sort((a, b) => a - b);
+    const all = this.rows.flatMap((t) => data.first.map((_, c) => this.value(t, c))).filter((v) => v !== null).map((v) => this.position(v)).sort((a, b) => a - b);
     // The ends of the scale leave out a share of 1 in 200, so that one outlier does not hide the rest.
-    const cut = Math.floor(all.length / 200), least = measures[this.measure].least;
-    let low = all[cut] ?? 0, high = all[all.length - 1 - cut] ?? 1;
-    if (high - low < least) low = (low + high - least) / 2, high = low + least;
+    const cut = Math.floor(all.length / 200), { least, from } = measures[this.measure];
+    let low = from ?? all[cut] ?? 0, high = all[all.length - 1 - cut] ?? 1;
+    if (from !== undefined) high = Math.max(high, from + least);
+    else if (high - low < least) low = (low + high - least) / 2, high = low + least;
     this.range = { low, high };
     this.rows.forEach((t, r) => {
       for (let c = 0; c < columns; ++c) {
@@ -139,7 +146,7 @@ export class Heat {
     const m = measures[this.measure], g = this.keyBar.getContext("2d"), back = (p) => (m.log ? 2 ** p : p);
     for (let i = 0; i < 160; ++i) g.fillStyle = color(i / 159), g.fillRect(i, 0, 1, 10);
     this.low.textContent = m.show(back(low)), this.high.textContent = m.show(back(high));
-    this.meaning.textContent = (m.unit === "log2" ? "logarithmic" : m.unit) + "; " + (m.bad === "low" ? "darker" : "brighter") + " is worse. Click a cell for the tensor's history.";
+    this.meaning.textContent = (m.unit === "log2" ? "logarithmic" : m.unit) + "; " + (this.brightIsWorse() ? "brighter" : "darker") + " is worse. Click a cell for the tensor's history.";
   }
 
   point(event) {
@@ -159,13 +166,13 @@ export class Heat {
     this.cell = cell;
     this.cursor.hidden = !cell;
     if (!cell) return;
-    const t = this.rows[cell.r], q = this.app.summary.tensors[t], m = measures[this.measure], map = m.map ?? ((v) => v);
-    const low = map(this.data.low[t][cell.c]), high = map(this.data.high[t][cell.c]);
+    const t = this.rows[cell.r], q = this.app.summary.tensors[t], m = measures[this.measure], map = (v) => (v === null || !m.map ? v : m.map(v, q));
+    const [low, high] = [map(this.data.low[t][cell.c]), map(this.data.high[t][cell.c])].sort((a, b) => a - b);
     Object.assign(this.cursor.style, { left: this.labels + cell.c * this.cellWidth - 1 + "px", top: cell.r * this.height - 1 + "px",
       width: Math.max(this.cellWidth, 4) + 1 + "px", height: this.height + 1 + "px" });
     const steps = this.data.first[cell.c] === this.data.last[cell.c] ? "step " + this.data.first[cell.c] : `steps ${this.data.first[cell.c]} to ${this.data.last[cell.c]}`;
     this.readout.textContent = `${q.path} ${q.operand} (${q.format}, ${q.block}), ${steps}: ${m.name.toLowerCase()} ` +
-      (low === high ? m.show(low) : m.show(low) + " to " + m.show(high));
+      (low === high ? m.show(low) : m.show(low) + " to " + m.show(high)) + (m.plain && this.data.low[t][cell.c] !== null ? ` dB, ${m.plain.name} ${short(this.data.low[t][cell.c])} dB` : "");
   }
 
   open() {
@@ -177,9 +184,10 @@ export class Heat {
     this.detail.replaceChildren(el("h2", {}, `${t.path} ${t.operand}, ${t.format}, one scale per ${t.block}`), grid);
     // All plots are on the page before the first one is drawn, since a plot takes the size that it has there.
     const plots = Object.entries(measures).map(([name, m]) => {
-      const plot = new Plot({ title: m.name, unit: m.log && m.unit === "log2" ? "logarithmic" : m.unit, logarithmic: m.unit === "log2" });
+      const { name: title, unit } = m.plain ?? m, floor = this.app.summary.tensors[tensor].rounding_sqnr;
+      const plot = new Plot({ title, unit: unit === "log2" ? "logarithmic" : m.plain && floor !== null ? `${unit}; rounding alone gives ${short(floor, 3)}` : unit, logarithmic: unit === "log2" });
       grid.append(plot.node);
-      return () => plot.update([{ label: name, color: 0, curve: t.curves[name], map: m.map }]);
+      return () => plot.update([{ label: name, color: 0, curve: t.curves[name], map: m.plain ? undefined : m.map }]);
     });
     for (const draw of plots) draw();
     this.detail.scrollIntoView({ behavior: "smooth" });

@@ -1,31 +1,31 @@
 // The state of a run: its last step, its curves, its memory and its last incidents.
 import { el, short, whole, percent, bytes, duration, table, row, number, save } from "./dom.js";
 import { has_token, file } from "./api.js";
-import { Plot } from "./plot.js";
+import { metricPlot } from "./metrics.js";
 
 const most_memory = (categories) => Math.max(1, ...categories.map((c) => c.bytes));
 
 export class Overview {
   constructor(app) {
     this.app = app;
-    const plot = (name, title, unit, more = {}) => [name, new Plot({ title, unit, ...more })];
+    const plot = (name, more = {}) => [name, metricPlot(name, more)];
     this.plots = new Map([
-      plot("loss", "Loss", "nats per token, or per pair of answers; vertical lines: incidents"),
-      plot("loss_z", "Loss z-score", "standard deviations from the last 128 healthy steps", { small: true }),
-      plot("grad_norm", "Gradient norm", "before clipping, logarithmic", { logarithmic: true }),
-      plot("grad_norm_z", "Gradient norm z-score", "standard deviations", { small: true }),
-      plot("param_norm", "Parameter norm", ""),
-      plot("lr", "Learning rate", ""),
-      plot("tokens_per_second", "Throughput", "tokens per second", { zero: true }),
-      plot("memory", "Memory", "bytes at the step's peak", { show: bytes, zero: true }),
-      plot("disk_free", "Free memory and disk", "bytes, of the device and of the file system of the run's folder", { show: bytes, zero: true }),
-      plot("seconds", "Step time", "seconds", { zero: true }),
+      plot("loss", { unit: "nats per token, or per pair of answers; vertical lines: incidents" }),
+      plot("loss_z", { small: true }),
+      plot("grad_norm", { unit: "before clipping, logarithmic", logarithmic: true }),
+      plot("grad_norm_z", { small: true }),
+      plot("param_norm"),
+      plot("lr"),
+      plot("tokens_per_second", { zero: true }),
+      plot("memory", { show: bytes, zero: true }),
+      plot("disk_free", { title: "Free memory and disk", unit: "bytes", show: bytes, zero: true }),
+      plot("seconds", { zero: true }),
     ]);
-    // Of some runs alone.
-    this.optional = new Map([
-      plot("loss_scale", "Loss scale", "logarithmic", { logarithmic: true }),
-      plot("reward_margin", "Reward margin", "of chosen and rejected answers, mean over pairs"),
-      plot("reward_accuracy", "Preference accuracy", "share of pairs whose chosen answer has the larger reward", { zero: true }),
+    // Of runs that have them.
+    this.rare = new Map([
+      plot("loss_scale", { logarithmic: true }), plot("reward_margin"), plot("reward_accuracy", { zero: true }),
+      plot("gpu_utilization", { show: percent, zero: true }), plot("gpu_power", { zero: true }),
+      plot("gpu_temperature"), plot("gpu_clock"), plot("gpu_memory", { show: bytes, zero: true }),
     ]);
     this.tiles = el("div", { class: "tiles" });
     this.grid = el("div", { class: "grid" }, [...this.plots.values()].map((p) => p.node));
@@ -52,8 +52,9 @@ export class Overview {
     ]);
     this.plots.get("disk_free").update([{ label: "free disk", color: 0, curve: c.disk_free }, { label: "free memory", color: 1, curve: c.memory_free }]);
     this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);
-    for (const [name, plot] of this.optional) {
-      if (c[name] && !plot.node.isConnected) this.grid.append(plot.node);
+    for (const [name, plot] of this.rare) {
+      if (!c[name]) plot.node.remove();
+      else if (!plot.node.isConnected) this.grid.append(plot.node);
       if (c[name]) plot.update([{ label: name, color: 0, curve: c[name] }]);
     }
     this.fillIncidents();
@@ -76,12 +77,22 @@ export class Overview {
       tile("Tokens per second", short(last.tokens_per_second), last.limit_share ? percent(last.limit_share) + " of the machine's limit" : ""),
       tile("Tokens", whole(last.tokens), around.epoch === null || around.epoch === undefined ? "" : short(around.epoch, 3) + " passes over the data"),
       tile("Memory", bytes(last.memory), "planned peak " + bytes(s.memory.peak) + (around.memory_free ? ", free " + bytes(around.memory_free) : "")),
+      ...this.gpuTile(s.gpus, tile),
       tile("Free disk", bytes(around.disk_free), around.checkpoint_bytes ? `checkpoint ${bytes(around.checkpoint_bytes)}, ${duration(around.checkpoint_age)} old` : s.end ? "" : "no checkpoint yet"),
       s.end ? tile("Ended", s.end.reason, "at step " + whole(s.end.step))
             : tile("Time left", duration(s.seconds_left), s.condition === "running" ? "at the pace of the last steps" : "last event " + duration(s.idle) + " ago"),
       tile("Skipped steps", whole(s.skipped), "", s.skipped > 0),
       tile("Incidents", whole(s.incidents), "", s.incidents > 0),
     );
+  }
+
+  // The mean of the GPUs' work, and the hottest one; nothing for a run that knows of none.
+  gpuTile(g, tile) {
+    if (!g) return [];
+    const of = (list) => list.filter((x) => x !== null), mean = (list) => (list.length ? list.reduce((a, b) => a + b, 0) / list.length : null);
+    const reasons = [...new Set(g.reasons.flatMap((r) => r.split(", ")).filter((r) => r !== ""))].join(", ");
+    return [tile(g.power.length > 1 ? "GPUs" : "GPU", percent(mean(of(g.utilization))) + " busy", `${short(mean(of(g.power)), 3)} W, ${short(Math.max(...of(g.temperature)), 3)} °C, ` +
+      `${short(Math.min(...of(g.sm_clock)))} MHz${reasons ? "; " + reasons : ""}`, /heat|hardware|brake/.test(reasons))];
   }
 
   // A link has no header, so with a token the page fetches the file and saves it.

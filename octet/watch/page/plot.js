@@ -1,5 +1,5 @@
 // A curve over steps with the band of its buckets, its value under the pointer, and files of it.
-import { el, style, short, csvCell, save } from "./dom.js";
+import { el, style, short, bytes, csvCell, save } from "./dom.js";
 import { plotSvg, svgToPng } from "./svg.js";
 
 // The library's legend sets styles as attributes, which the page's content security policy refuses; the page has its own legend.
@@ -8,7 +8,7 @@ if (typeof Dygraph !== "undefined") Dygraph.PLUGINS = Dygraph.PLUGINS.filter((pl
 export class Plot {
   // series: [{label, color: 0..7, curve, map?}], where a curve has the lists of the API; map changes its values.
   constructor({ title, unit = "", logarithmic = false, zero = false, show = short, mark = null, small = false }) {
-    Object.assign(this, { title, unit, logarithmic, zero, show, marks: mark === null ? [] : [mark], series: [], graph: null });
+    Object.assign(this, { title, unit, logarithmic, zero, show, small, marks: mark === null ? [] : [mark], series: [], graph: null });
     this.area = el("div", { class: small ? "plot small" : "plot" });
     this.readout = el("div", { class: "readout" });
     this.legend = el("div", { class: "legend" });
@@ -45,7 +45,7 @@ export class Plot {
     this.graph = new Dygraph(this.area, rows, {
       labels, colors, customBars: true, fillAlpha: 0.2, strokeWidth: 1.5, legend: "never", connectSeparatedPoints: true,
       logscale: this.logarithmic, includeZero: this.zero, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
-      axes: { y: { axisLabelFormatter: (v) => this.show(v, 3), axisLabelWidth: 62 }, x: { axisLabelFormatter: (v) => short(v, 6), pixelsPerLabel: 70 } },
+      axes: { y: { axisLabelFormatter: (v) => this.show(v, 3), axisLabelWidth: 62, pixelsPerLabel: this.small ? 20 : 30, labelsKMG2: this.show === bytes }, x: { axisLabelFormatter: (v) => short(v, 6), pixelsPerLabel: 70 } },
       underlayCallback: (g, area, graph) => this.drawMarks(g, area, graph),
       highlightCallback: (_, step) => this.point(step),
       unhighlightCallback: () => (this.readout.textContent = ""),

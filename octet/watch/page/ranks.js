@@ -1,20 +1,30 @@
 // The ranks of a run: which one is slow, and how much of a step is spent in collectives.
 import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
-import { Plot } from "./plot.js";
+import { metricPlot } from "./metrics.js";
 
 const most_tensors = 20;
 
 export class Ranks {
   constructor(app) {
     this.app = app;
-    this.exposed = new Plot({ title: "Exposed communication", unit: "mean share of a step in collectives", show: percent });
-    this.busy = new Plot({ title: "Slowest rank", unit: "seconds outside of collectives" });
-    this.mu = new Plot({ title: "Shared scales: mu", unit: "smallest factor that leaves room for sums, logarithmic", logarithmic: true });
-    this.lost = new Plot({ title: "Shared scales: overflow and underflow", unit: "largest share of a tensor", show: percent, zero: true });
-    this.grid = el("div", { class: "grid" }, this.exposed.node, this.busy.node);
+    this.exposed = metricPlot("exposed", { show: percent });
+    this.busy = metricPlot("slowest_busy");
+    this.mu = metricPlot("mu", { logarithmic: true });
+    this.lost = metricPlot("overflow", { title: "Shared scales: overflow and underflow", show: percent, zero: true });
+    this.grid = el("div", { class: "grid" });
     this.list = el("section");
+    this.gpus = el("section");
     this.scales = el("section");
-    this.node = el("div", {}, this.grid, this.list, this.scales);
+    this.node = el("div", {}, this.grid, this.list, this.gpus, this.scales);
+  }
+
+  // A row per rank, also where there is one.
+  fillGpus(g) {
+    if (!g) return this.gpus.replaceChildren();
+    const heads = ["rank", "busy", "power", "temperature", "SM clock", "memory in use"].map((name) => ({ name, number: true }));
+    const unit = (x, name) => (x === null ? "–" : short(x) + " " + name);
+    this.gpus.replaceChildren(el("h2", {}, `GPUs at step ${whole(g.step)}`), table([...heads, "lower clock because of"], g.power.map((_, i) =>
+      row([number(String(i)), number(percent(g.utilization[i])), number(unit(g.power[i], "W")), number(unit(g.temperature[i], "°C")), number(unit(g.sm_clock[i], "MHz")), number(bytes(g.memory_used[i])), g.reasons[i] || "–"])), "stack"));
   }
 
   // Gradients that travel in 8 bits with one scale per tensor.
@@ -31,12 +41,20 @@ export class Ranks {
         worst.map((t) => row([el("code", {}, t.tensor), number(short(t.mu)), number(percent(t.overflow), t.overflow > 0), number(percent(t.underflow))]))));
   }
 
+  // A plot is on the page where the run has its curve: the host of GPUs does not see waits.
+  draw(plot, line) {
+    if (!line.curve) return plot.node.remove();
+    if (!plot.node.isConnected) this.grid.append(plot.node);
+    plot.update([line]);
+  }
+
   update() {
     const { summary, series } = this.app;
     if (!summary || !series) return;
-    this.exposed.update([{ label: "exposed", color: 0, curve: series.curves.exposed }]);
-    this.busy.update([{ label: "busy", color: 1, curve: series.curves.slowest_busy }]);
+    this.draw(this.exposed, { label: "exposed", color: 0, curve: series.curves.exposed });
+    this.draw(this.busy, { label: "busy", color: 1, curve: series.curves.slowest_busy });
     this.fillScales(summary.shared_scales, series.curves);
+    this.fillGpus(summary.gpus);
     const r = summary.ranks;
     if (!r) {
       this.list.replaceChildren(el("p", { class: "soft" }, summary.ranks_started > 1 ? "No event of ranks yet." : "This run has one rank."));

@@ -2,16 +2,17 @@
 import { el, short, whole, table, row, number } from "./dom.js";
 
 const best_first = new Set(["started", "step", "speed"]);  // the largest value is of interest
+// wide: left out on narrow screens, so that the loss is on them.
 const columns = [
   { key: "name", name: "run", of: (r) => r.name },
   { key: "recipe", name: "recipe", of: (r) => r.recipe },
-  { key: "model", name: "model", of: (r) => r.model },
+  { key: "model", name: "model", wide: true, of: (r) => r.model },
   { key: "condition", name: "state", of: (r) => r.condition },
   { key: "step", name: "step", number: true, of: (r) => r.last?.step ?? null, show: whole },
   { key: "loss", name: "loss", number: true, of: (r) => r.last?.loss ?? null, show: (v) => short(v, 5) },
   { key: "eval", name: "held-out loss", number: true, of: (r) => r.eval?.loss ?? null, show: (v) => short(v, 5) },
   { key: "speed", name: "tokens per second", number: true, of: (r) => r.last?.tokens_per_second ?? null, show: short },
-  { key: "started", name: "started", of: (r) => r.started },
+  { key: "started", name: "started", wide: true, of: (r) => r.started },
 ];
 
 export class Runs {
@@ -45,13 +46,13 @@ export class Runs {
     this.key = key;
     this.count.textContent = `${whole(runs.length)} of ${whole(this.app.runs.length)} runs`;
     this.back.hidden = this.hidden.size === 0;
-    const head = (c) => ({ number: c.number, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
+    const head = (c) => ({ number: c.number, wide: c.wide, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
     this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table(["compare", ...columns.map(head), ""], runs.map((r) => this.line(r))));
   }
 
   line(r) {
     const stop = (work) => (e) => (e.stopPropagation(), work(e)), open = () => this.app.open(r.run);
-    const cells = columns.map((c) => (c.key === "condition" ? el("span", { class: "badge " + r.condition }, r.condition) : c.number ? number(c.show(c.of(r))) : String(c.of(r))));
+    const cells = columns.map((c) => (c.key === "condition" ? el("span", { class: "badge " + r.condition }, r.condition) : c.number ? number(c.show(c.of(r))) : c.wide ? el("td", { class: "wide" }, String(c.of(r))) : String(c.of(r))));
     const box = el("input", { type: "checkbox", "aria-label": "compare " + r.name, checked: this.app.compares(r.run), onclick: stop((e) => this.app.compare(r.run, e.target.checked)) });
     const hide = el("button", { type: "button", onclick: stop(() => (this.hidden.add(r.run), this.update())) }, "Hide");
     return row([box, ...cells, hide], { class: "link" + (r.run === this.app.run ? " here" : ""), tabindex: 0, onclick: open, onkeydown: (e) => e.key === "Enter" && e.target.tagName === "TR" && open() });

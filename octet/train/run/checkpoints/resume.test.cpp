@@ -160,7 +160,7 @@ TEST(Resume, ShowsEveryStepOnceOnTensorboardAndAsMetricsTellIt) {
   ASSERT_FALSE(run.health.empty());
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
     const telemetry::QuantizerFacts& q = run.facts.quantizers[i];
-    const auto& series = shown[format("fp8/{}/{}/flushed", q.path, q.operand)];
+    const auto& series = shown[format("tensors/{}/{}/flushed", q.path, q.operand)];
     ASSERT_EQ(series.size(), run.health.size());
     for (const telemetry::HealthEvent& e : run.health) EXPECT_EQ(series.at(e.step), e.flushed[i]);
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "octet/comm/communicator.hpp"
+#include "octet/machine/gpu_reading.hpp"
 
 namespace octet::train {
 
@@ -14,6 +15,7 @@ struct Accord {
   bool out_of_time = false;        // by the clock of a rank
   double seconds = 0;              // of the last step
   double waited = 0;               // of these, in collectives
+  machine::GpuReading gpu = {};    // of a rank alone; of several, those of `ranks`
   std::vector<Accord> ranks = {};  // of all ranks, where there are several
 };
 

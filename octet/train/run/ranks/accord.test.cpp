@@ -46,6 +46,17 @@ TEST(Accord, HasTheTimesOfTheSlowestRankAndOfEach) {
   }
 }
 
+TEST(Accord, HasTheGpuOfEachRank) {
+  const std::vector<Accord> all = accords_of(2, [](int rank) {
+    return Accord{.gpu = {.utilization = 0.5, .power = 300.0 + rank, .sm_clock = 1980, .memory_used = 5e10, .throttling = 4 << rank}};
+  });
+  for (int r = 0; r < 2; ++r) {
+    const machine::GpuReading& gpu = all[1].ranks.at(std::size_t(r)).gpu;
+    EXPECT_TRUE(gpu.utilization == 0.5 && gpu.power == 300 + r && gpu.sm_clock == 1980 && gpu.memory_used == 5e10);
+    EXPECT_TRUE(std::isnan(gpu.temperature) && gpu.throttling == 4 << r);
+  }
+}
+
 TEST(Accord, OfOneRankIsItsOwn) {
   const Accord a = accords_of(1, [](int) { return Accord{.stop = true, .seconds = 3}; })[0];
   EXPECT_TRUE(a.stop && !a.save);

@@ -167,6 +167,19 @@ void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_
   emit(e);
 }
 
+void Recorder::gpus(std::int64_t step, const Accord& accord) {
+  telemetry::GpusEvent e{.step = step, .time = seconds()};
+  bool known = false;
+  for (const Accord& rank : accord.ranks.empty() ? std::vector{accord} : accord.ranks) {
+    const machine::GpuReading& gpu = rank.gpu;
+    known = known || gpu.known();
+    e.utilization.push_back(float(gpu.utilization)), e.power.push_back(float(gpu.power));
+    e.temperature.push_back(float(gpu.temperature)), e.sm_clock.push_back(float(gpu.sm_clock));
+    e.memory_used.push_back(float(gpu.memory_used)), e.throttling.push_back(gpu.throttling);
+  }
+  if (known) emit(e);
+}
+
 void Recorder::machine(std::int64_t step, Device device, double epoch) {
   telemetry::MachineEvent e = surroundings_.measure(device);
   e.step = step, e.time = seconds(), e.epoch = epoch;

@@ -56,6 +56,8 @@ class Recorder {
   void experts(std::int64_t step, const std::vector<std::int64_t>& layers, const Readout&);
   /// Of the step's sums over ranks, in the order of RanksFacts::shared_scales; none: nothing.
   void shared_scales(std::int64_t step, std::span<const parallel::ScaleUse>);
+  /// The GPUs of all ranks; none known: nothing.
+  void gpus(std::int64_t step, const Accord&);
   /// The machine of this process; `epoch`: passes over the data so far.
   void machine(std::int64_t step, Device, double epoch);
   /// Adds time and the distances from earlier losses and norms.
