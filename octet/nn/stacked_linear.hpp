@@ -29,6 +29,8 @@ class StackedLinear : public LinearSite {
   void backward_input(Stream&, const ops::Sink& dy, const ops::RowGroups&, const Tensor& dx);
   /// Adds to the weight's gradient; with `later`, when this work is run: then x, dy and the groups live until then.
   void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, DeferredWork* later);
+  /// The same of a round, now.
+  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, ProductSum& of_rounds);
 
   void visit(Visitor& visitor) {
     visitor.experts(weight().parameter());

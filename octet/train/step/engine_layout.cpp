@@ -26,6 +26,7 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .average = c.average,
           .adapters = bool(c.adapters),
           .comm = c.comm,
+          .expert_room = c.ranks.expert_room,
           .sequences = c.micro_batches * groups};
 }
 
