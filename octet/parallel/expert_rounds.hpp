@@ -13,7 +13,7 @@ double visit_chance(std::int64_t choices, std::int64_t experts, std::int64_t exp
 
 /// How memory for rows of experts is bounded: E experts over N ranks, K choices per token, and a factor F of the rows at equal loads. Each
 /// rank's tokens are divided into G chunks of neighbours. A round has as many chunks, of the same numbers on all ranks, as have room. A
-/// chunk alone always has room, so G = 2 ceil(N / F) chunks are enough, whatever tokens choose.
+/// chunk alone always has room, so G = 2 ceil(N / F) chunks are enough for all choices of tokens.
 struct ExpertRoom {
   double factor = 0;  // F; 0: the rows of the worst choice have room
   std::int64_t ranks = 1, experts = 1, choices = 1;

@@ -6,7 +6,7 @@
 namespace octet::ops {
 namespace {
 
-// What can be transposed as codes.
+// Rows and columns of codes that can be transposed are multiples of it.
 constexpr std::int64_t side = 16;
 
 bool encodes_tokens(const Stream& stream, const ExpertMap& map, const Sink& y) {

@@ -12,7 +12,7 @@ namespace octet::ops {
 ///   columns, or both           per tensor with a scale from the data, since columns are then the codes of rows; on a CPU also with a known
 ///                              scale, where they are a view
 ///
-/// Scales of blocks along tokens depend on the order of the rows: such columns, and what is beside them, are encoded as gather_rows() does.
+/// Scales of blocks along tokens depend on the order of the rows: such columns, and rows beside them, are encoded as gather_rows() does.
 /// y.plain may be used as workspace and is not filled. Health counts each token once. Every token must be the source of a row. Throws
 /// ContractError as gather_rows().
 void gather_encoded(Stream&, const Tensor& x, const ExpertMap&, Sink& y);
