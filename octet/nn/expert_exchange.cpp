@@ -1,7 +1,7 @@
 #include "octet/nn/expert_exchange.hpp"
 
 #include "octet/ops/combine_rows/combine_rows.hpp"
-#include "octet/ops/gather_rows/gather_rows.hpp"
+#include "octet/ops/gather_codes/gather_codes.hpp"
 
 namespace octet::nn {
 
@@ -13,7 +13,7 @@ ExpertExchange::Visit AllExperts::begin(Stream& stream, const Choices& c) {
 }
 
 void AllExperts::gather(Stream& stream, const Tensor& x, const Visit& visit, ops::Sink& rows) {
-  ops::gather_rows(stream, x, visit.map, rows);
+  ops::gather_encoded(stream, x, visit.map, rows);
 }
 
 void AllExperts::combine(Stream& stream, const Tensor& rows, const Visit& visit, const Tensor& y, bool add) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "octet/nn/part.hpp"
@@ -16,20 +17,40 @@ namespace octet::nn {
 ///   backward   dy and x as x; dx as y; the gradient of w by finish()
 ///
 /// A token visits a member once, whichever of its experts it chose: its row goes there once, and one sum comes back. All members make the
-/// same calls in the same order. Sources: Lepikhin et al. 2020, "GShard", section 3.2; DeepSeek-AI 2024, section 3.2.2.
+/// same calls in the same order.
+///
+/// Where memory is bounded, tokens that are too many for it come in rounds: neighbouring ones of each member, one round after the other in
+/// the same memory. Every call but begin() is then that of the round that was entered last. Sources: Lepikhin et al. 2020, "GShard",
+/// section 3.2; DeepSeek-AI 2024, section 3.2.2.
 class ExpertExchange {
  public:
+  /// Tokens that are exchanged at once.
+  struct Round {
+    Part tokens;                        // of the own ones
+    std::vector<std::int64_t> out, in;  // rows that go to, and come from, each member
+    std::int64_t choices = 0;           // that come with them
+  };
   /// The way of the rows that members send.
   struct Leaving {
-    Tensor visited;                     // i32 [T, C]: see ops::visited_members()
-    ops::ExpertMap rows;                // of `visited`, by member
-    std::vector<std::int64_t> out, in;  // rows that go to, and come from, each member
+    Tensor visited;            // i32 [T, C]: see ops::visited_members()
+    ops::ExpertMap rows;       // of the tokens of `now`, by member
+    Round now;                 // the round that was entered last
+    bool alone = true;         // it is the only one
+    std::int64_t room = 0;     // tokens that may come at once
+    Tensor row, source;        // memory of rows.row and rows.source for all own tokens
+    Tensor visiting, weights;  // memory of the map's rows and of the weights for `room` tokens
   };
   /// The choices whose experts are here: of n visiting tokens, J each.
   struct Visit {
     ops::ExpertMap map;    // their rows
     Tensor weights;        // f32 [n, J]
     Leaving leaving = {};  // empty of one member
+    std::vector<Round> rounds = {};
+    /// The first rounds whose rows stay as they are until backward: the only one, or none of several. Backward computes the others again.
+    /// A plan does not know how many there are, so it has one of each kind.
+    int kept = 1;
+
+    int number() const { return std::max(1, int(rounds.size())); }
   };
   /// The own tokens' choices.
   struct Choices {
@@ -43,8 +64,12 @@ class ExpertExchange {
   /// The own ones of all experts, which are a multiple of the members.
   Part own(std::int64_t experts) const { return {experts / members_ * member_, experts / members_}; }
 
+  /// Has entered the first round.
   virtual Visit begin(Stream&, const Choices&) = 0;
-  /// rows: a sink of [visit.map.rows(), D], as ops::gather_rows() fills it from x of all visiting tokens. x: [T, D].
+  /// Makes the visit that of a round, which is in [0, visit.number()). Its map has as many rows as that of any other.
+  virtual void enter(Stream&, const Choices&, int round, Visit& visit) = 0;
+  /// rows: a sink of [visit.map.rows(), D], whose operands are those of ops::gather_rows() of x of all visiting tokens; plain values may be
+  /// left out. x: [T, D].
   virtual void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) = 0;
   /// y [T, D] (+)= the sum over a token's choices of its rows, as ops::combine_rows(). Sums of several members' parts are rounded to y's
   /// type on their way.
@@ -65,6 +90,7 @@ class AllExperts final : public ExpertExchange {
  public:
   AllExperts() : ExpertExchange(0, 1) {}
   Visit begin(Stream&, const Choices&) override;
+  void enter(Stream&, const Choices&, int, Visit&) override {}
   void gather(Stream&, const Tensor& x, const Visit&, ops::Sink& rows) override;
   void combine(Stream&, const Tensor& rows, const Visit&, const Tensor& y, bool add) override;
   Tensor weights_here(Stream&, const Visit&, const Tensor& all) const override { return all; }

@@ -1,6 +1,7 @@
 #include "octet/nn/experts.hpp"
 
 #include "octet/nn/operands.hpp"
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.hpp"
 
 namespace octet::nn {
@@ -37,6 +38,22 @@ Mlp<SwiGlu>::Config shared_of(const Experts::Config& c) {
           .recompute_activation = c.recompute_activation,
           .recomputed = c.recomputed};
 }
+
+// A plan promises the work of one round. That of others is not counted.
+class RoundWork {
+ public:
+  RoundWork(Stream& stream, bool counts) : stream_(stream), counts_(counts), before_(stream.work()) {}
+  ~RoundWork() {
+    if (!counts_) stream_.count(before_ - stream_.work());
+  }
+  RoundWork(const RoundWork&) = delete;
+  RoundWork& operator=(const RoundWork&) = delete;
+
+ private:
+  Stream& stream_;
+  bool counts_;
+  Work before_;
+};
 
 }  // namespace
 
@@ -110,6 +127,29 @@ void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling
   if (keep) s.out_linear.x = hidden.codes.cols;
 }
 
+// h = x W1^T of the visiting rows.
+void Experts::expand(Stream& stream, const Tensor& x, const ExpertExchange::Visit& visit, const Tensor& h, const scaling::Pass& pass,
+                     LinearSite::Saved* saved) {
+  const Scope scope(stream);
+  const ops::Sink gather = gathered(stream, in_, {.cols = false}, x, visit, pass);
+  in_.forward(stream, gather.codes, visit.map.groups, h, pass, saved);
+}
+
+void Experts::forward_of_round(Stream& stream, const Tensor& x, const Tensor& h, const Tensor& y, const scaling::Pass& pass, Saved& s,
+                               bool saves) {
+  const Scope scope(stream);
+  expand(stream, x, s.visit, h, pass, saves ? &s.in_linear : nullptr);
+  ops::Sink hidden;
+  activate(stream, h, bool(y) || out_.is_adapted(), pass, s, hidden, saves);
+  if (!y) {
+    if (out_.is_adapted()) out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
+    return;
+  }
+  const Tensor each = stream.empty({h.shape[0], config_.width}, y.dtype);
+  out_.forward(stream, hidden.codes, s.visit.map.groups, each, pass, saves ? &s.out_linear : nullptr);
+  config_.exchange->combine(stream, each, s.visit, y);
+}
+
 void Experts::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
                       Saved* saved) {
   const Scope scope(stream);
@@ -118,30 +158,23 @@ void Experts::forward(Stream& stream, const QTensor& x, const BlockContext& cont
   s.in_linear.x = x.cols;
   const Tensor& values = x.rows.codes;  // the router's operand is not quantized
   route(stream, x, context, pass, s, saves);
-  const std::int64_t rows = s.visit.map.rows();
-  const Tensor h = stream.empty({rows, 2 * config_.hidden}, in_.activations(), h_.region(pass, saves), Category::activations);
-  {
-    const Scope first(stream);
-    const ops::Sink gather = gathered(stream, in_, {.cols = false}, values, s.visit, pass);
-    in_.forward(stream, gather.codes, s.visit.map.groups, h, pass, saves ? &s.in_linear : nullptr);
+  const Tensor h = stream.empty({s.visit.map.rows(), 2 * config_.hidden}, in_.activations(), h_.region(pass, saves), Category::activations);
+  const ExpertExchange::Visit first = s.visit;
+  forward_of_round(stream, values, h, y, pass, s, saves);
+  for (int round = 1; y && round < s.visit.number(); ++round) {
+    const RoundWork work(stream, false);
+    config_.exchange->enter(stream, choices_of(s, pass, saves), round, s.visit);
+    forward_of_round(stream, values, h, y, pass, s, false);
   }
-  ops::Sink hidden;
-  activate(stream, h, bool(y) || out_.is_adapted(), pass, s, hidden, saves);
-  if (y) {
-    const Scope second(stream);
-    const Tensor each = stream.empty({rows, config_.width}, y.dtype);
-    out_.forward(stream, hidden.codes, s.visit.map.groups, each, pass, saves ? &s.out_linear : nullptr);
-    config_.exchange->combine(stream, each, s.visit, y);
-  } else if (out_.is_adapted()) {
-    out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
-  }
+  s.visit = first;
   shared_.forward(stream, values, context, y, pass, saves ? &s.shared : nullptr);
   if (y) stream.observe(path_, "y", y);
   if (saves) *saved = s;
 }
 
 // dy reaches all K rows of a token unweighted; dhidden is the gradient of the weighted activation.
-void Experts::backward_of_second(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dhidden, const scaling::Pass& pass) {
+void Experts::backward_of_second(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dhidden, const WeightProduct& weights,
+                                 const scaling::Pass& pass) {
   const Scope scope(stream);
   const ops::Sink d = gathered(stream, out_, {.tensor = Operand::gradient}, dy, saved.visit, pass);
   LinearSite::Saved hidden = saved.out_linear;
@@ -152,12 +185,12 @@ void Experts::backward_of_second(Stream& stream, const Tensor& dy, const Saved& 
     hidden.x = made.codes.cols;
   }
   out_.backward_input(stream, d, saved.visit.map.groups, dhidden);
-  out_.backward_weight(stream, d, hidden, saved.visit.map.groups, pass.later);
+  weights(out_, d, hidden);
   out_.backward_adapter(stream, d, hidden, saved.visit.map.groups, dhidden);
 }
 
 void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Saved& saved, const Tensor& dweights, const Tensor& dgathered,
-                                const scaling::Pass& pass) {
+                                const WeightProduct& weights, const scaling::Pass& pass) {
   const Scope scope(stream);
   ops::Sink dh = in_.operand(stream, {.tensor = Operand::gradient, .tokens = saved.visit.map.rows()}, pass);
   ops::weighted_swiglu_backward(
@@ -165,7 +198,7 @@ void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Sav
   in_.backward_input(stream, dh, saved.visit.map.groups, dgathered);
   const ops::Sink x = gathered(stream, in_, {.rows = false}, saved.in_linear.x.codes, saved.visit, scaling::recomputing_for(pass));
   const LinearSite::Saved input{x.codes.cols, saved.in_linear.of_adapter};
-  in_.backward_weight(stream, dh, input, saved.visit.map.groups, pass.later);
+  weights(in_, dh, input);
   in_.backward_adapter(stream, dh, input, saved.visit.map.groups, dgathered);
 }
 
@@ -190,21 +223,84 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
   router_.backward(stream, d, saved.in_linear, dx, pass.later);
 }
 
+// From dy to dgathered, and the weights' gradient of the tokens that visit.
+void Experts::backward_of_rows(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dweights, const Tensor& dgathered,
+                               const WeightProduct& weights, const scaling::Pass& pass) {
+  const Scope scope(stream);
+  ExpertExchange& exchange = *config_.exchange;
+  const Tensor dhidden = stream.empty({dgathered.shape[0], config_.hidden}, dy.dtype),
+               here = exchange.weights_here(stream, saved.visit, dweights);
+  backward_of_second(stream, dy, saved, dhidden, weights, pass);
+  backward_of_first(stream, dhidden, saved, here, dgathered, weights, pass);
+  exchange.finish(stream, here, choices_of(saved, pass, true), saved.visit, dweights);
+}
+
+void Experts::backward_at_once(Stream& stream, const Tensor& dy, const BlockContext& context, const Saved& saved, const Tensor& dx,
+                               const scaling::Pass& pass) {
+  const Scope scope(stream);
+  const ExpertExchange::Visit& visit = saved.visit;
+  const Tensor dweights = stream.empty(saved.weights.shape, DType::f32),
+               dgathered = stream.empty({visit.map.rows(), config_.width}, dy.dtype);
+  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x) {
+    layer.backward_weight(stream, d, x, visit.map.groups, pass.later);
+  };
+  backward_of_rows(stream, dy, saved, dweights, dgathered, product, pass);
+  backward_of_router(stream, context, saved, dweights, dx, pass);
+  config_.exchange->combine(stream, dgathered, visit, dx, true);
+}
+
+// Products of weights are computed now, since the next round has their operands' memory. dx = that of the rows alone.
+void Experts::backward_of_rounds(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dweights, const Tensor& dx,
+                                 const scaling::Pass& pass) {
+  const Scope scope(stream);
+  ExpertExchange& exchange = *config_.exchange;
+  const bool planned = saved.visit.kept > 0;  // the promised work was done by backward_at_once()
+  scaling::Pass now = pass;
+  now.later = nullptr;
+  scaling::Pass again = scaling::recomputing_for(now);
+  again.keep = Lifetime::scratch;
+  Saved s = saved;
+  const std::int64_t rows = s.visit.map.rows();
+  const Tensor dgathered = stream.empty({rows, config_.width}, dy.dtype);
+  ProductSum of_first(stream, in_.weight().parameter(), planned), of_second(stream, out_.weight().parameter(), planned);
+  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x) {
+    layer.backward_weight(stream, d, x, s.visit.map.groups, &layer == &in_ ? of_first : of_second);
+  };
+  for (int round = s.visit.kept; round < s.visit.number(); ++round) {
+    const Scope of_round(stream), rebuilding(stream, scaling::recomputing.keep);
+    const RoundWork work(stream, round == 0);
+    {
+      const RoundWork repeated(stream, false);
+      exchange.enter(stream, choices_of(s, pass, true), round, s.visit);
+      const Tensor h = stream.empty({rows, 2 * config_.hidden}, in_.activations(), Lifetime::scratch, Category::activations);
+      expand(stream, s.in_linear.x.codes, s.visit, h, again, nullptr);
+      ops::Sink hidden;
+      activate(stream, h, false, again, s, hidden, true);
+    }
+    backward_of_rows(stream, dy, s, dweights, dgathered, product, now);
+    exchange.combine(stream, dgathered, s.visit, dx);
+  }
+  const RoundWork work(stream, !planned);
+  of_second.finish(stream), of_first.finish(stream);
+}
+
+// All behind the rows needs no more memory than in backward_at_once(), where a plan has it.
+void Experts::backward_in_rounds(Stream& stream, const Tensor& dy, const BlockContext& context, const Saved& saved, const Tensor& dx,
+                                 const scaling::Pass& pass) {
+  const Scope scope(stream);
+  const Tensor dweights = stream.empty(saved.weights.shape, DType::f32), of_router = stream.empty(dx.shape, dx.dtype);
+  backward_of_rounds(stream, dy, saved, dweights, dx, pass);
+  if (saved.visit.kept > 0) return;
+  sum_done(stream, out_.weight().parameter()), sum_done(stream, in_.weight().parameter());
+  backward_of_router(stream, context, saved, dweights, of_router, pass);
+  ops::add(stream, dx, of_router, dx);
+}
+
 void Experts::backward(Stream& stream, const Tensor& dy, const BlockContext& context, const Saved& saved, const Tensor& dx,
                        const scaling::Pass& pass) {
   const Scope scope(stream), rebuilding(stream, scaling::recomputing.keep);
-  ExpertExchange& exchange = *config_.exchange;
-  const std::int64_t rows = saved.visit.map.rows();
-  const Tensor dweights = stream.empty(saved.weights.shape, DType::f32), dgathered = stream.empty({rows, config_.width}, dy.dtype);
-  {
-    const Scope inner(stream);
-    const Tensor dhidden = stream.empty({rows, config_.hidden}, dy.dtype), here = exchange.weights_here(stream, saved.visit, dweights);
-    backward_of_second(stream, dy, saved, dhidden, pass);
-    backward_of_first(stream, dhidden, saved, here, dgathered, pass);
-    exchange.finish(stream, here, choices_of(saved, pass, true), saved.visit, dweights);
-  }
-  backward_of_router(stream, context, saved, dweights, dx, pass);
-  exchange.combine(stream, dgathered, saved.visit, dx, true);
+  if (saved.visit.kept > 0) backward_at_once(stream, dy, context, saved, dx, pass);
+  if (saved.visit.number() > saved.visit.kept) backward_in_rounds(stream, dy, context, saved, dx, pass);
   shared_.backward(stream, dy, saved.in_linear.x.codes, context, saved.shared, dx, pass);
   stream.observe(path_, "dx", dx);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "octet/nn/expert_exchange.hpp"
 #include "octet/nn/shared_experts.hpp"
 #include "octet/nn/stacked_linear.hpp"
@@ -13,7 +15,8 @@ namespace octet::nn {
 ///
 /// The weight comes before the second matrix, so no output of an expert is kept, and the sum over k is a plain one. Each token's rows are
 /// gathered from x in forward, and again in backward: x is kept once, not K times. No launch and no size depends on the choice, unless
-/// members of an exchange have the experts. Sources:
+/// members of an exchange have the experts. Where these have rounds, forward computes one after the other, and backward computes each again
+/// before its own part: only x and the choices are kept. Sources:
 /// Fedus et al. 2022, "Switch Transformers"; Guo et al. 2025, "SonicMoE", section 3; DeepSeek-AI 2024, section 2.1.2.
 class Experts {
  public:
@@ -49,10 +52,19 @@ class Experts {
   void activate(Stream&, const Tensor& h, bool rows, const scaling::Pass&, Saved&, ops::Sink& hidden, bool saves) const;
   ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ExpertExchange::Visit&,
                      const scaling::Pass&) const;
-  void backward_of_second(Stream&, const Tensor& dy, const Saved&, const Tensor& dhidden, const scaling::Pass&);
+  void expand(Stream&, const Tensor& x, const ExpertExchange::Visit&, const Tensor& h, const scaling::Pass&, LinearSite::Saved*);
+  void forward_of_round(Stream&, const Tensor& x, const Tensor& h, const Tensor& y, const scaling::Pass&, Saved&, bool saves);
+  // The product of a stack's gradient, of columns of its dy and x.
+  using WeightProduct = std::function<void(StackedLinear&, const ops::Sink& dy, const LinearSite::Saved&)>;
+  void backward_of_second(Stream&, const Tensor& dy, const Saved&, const Tensor& dhidden, const WeightProduct&, const scaling::Pass&);
   void backward_of_first(Stream&, const Tensor& dhidden, const Saved&, const Tensor& dweights, const Tensor& dgathered,
-                         const scaling::Pass&);
+                         const WeightProduct&, const scaling::Pass&);
+  void backward_of_rows(Stream&, const Tensor& dy, const Saved&, const Tensor& dweights, const Tensor& dgathered, const WeightProduct&,
+                        const scaling::Pass&);
   void backward_of_router(Stream&, const BlockContext&, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
+  void backward_at_once(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
+  void backward_of_rounds(Stream&, const Tensor& dy, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
+  void backward_in_rounds(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
 
   Config config_;
   std::string path_;

@@ -10,6 +10,13 @@ scaling::Site stacked(scaling::Site site, const StackedLinear::Config& c) {
   return site;
 }
 
+// The product of a weight's gradient.
+auto product_of(const ops::Sink& dy, const LinearSite::Saved& saved, const ops::RowGroups& groups) {
+  return [dy = dy.codes.cols, x = saved.x, groups](Stream& queue, const Gradient::Target& dw) {
+    ops::grouped_gemm(queue, ops::GroupedColumnsGemm{.a = dy, .b = x, .groups = groups, .d = dw.data, .accumulate = dw.accumulate});
+  };
+}
+
 }  // namespace
 
 StackedLinear::StackedLinear(const std::string& path, const Config& c, scaling::Precision& precision, scaling::Site site)
@@ -44,9 +51,12 @@ void StackedLinear::backward_input(Stream& stream, const ops::Sink& dy, const op
 
 void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,
                                     DeferredWork* later) {
-  add_weight_product(stream, later, [dy = dy.codes.cols, x = saved.x, groups](Stream& queue, const Gradient::Target& dw) {
-    ops::grouped_gemm(queue, ops::GroupedColumnsGemm{.a = dy, .b = x, .groups = groups, .d = dw.data, .accumulate = dw.accumulate});
-  });
+  add_weight_product(stream, later, product_of(dy, saved, groups));
+}
+
+void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,
+                                    ProductSum& of_rounds) {
+  of_rounds.add([&, product = product_of(dy, saved, groups)](const Gradient::Target& dw) { product(stream, dw); });
 }
 
 }  // namespace octet::nn

@@ -35,6 +35,8 @@ class StackedLinear : public LinearSite {
   void backward_adapter(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups, const Tensor& dx) {
     adapter().backward_stack(stream, dy.plain, saved.x, saved.of_adapter, groups, dx);
   }
+  /// The same of a round, now.
+  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, ProductSum& of_rounds);
 
   void visit(Visitor& visitor) {
     visitor.experts(weight().parameter());

@@ -16,6 +16,17 @@ void add_codes(Stream& stream, Parameter& p, const Tensor& dw) {
     ops::accumulate(stream, {.x = dw, .sum = p.gradient.stored(), .draws = p.gradient.draws(), .key = key_of_draws(p)});
 }
 
+ProductSum::ProductSum(Stream& stream, Parameter& p, bool again) : parameter_(p) {
+  if (!trains(p)) return;
+  if (!again) target_ = p.gradient.target(stream, GradientUse::product);
+  else if (!p.gradient.coded()) target_ = {p.gradient.stored().values(), true};
+  else target_ = {stream.empty(p.shape, Gradient::scratch_type(stream), Lifetime::scratch, Category::workspace), true};
+}
+
+void ProductSum::finish(Stream& stream) {
+  if (trains(parameter_)) add_codes(stream, parameter_, target_.data);
+}
+
 Tensor sum_target(Stream& stream, Parameter& p) {
   if (trains(p)) return p.gradient.target(stream, GradientUse::sum).data;
   return stream.empty(p.shape, DType::f32, Lifetime::scratch, Category::workspace);

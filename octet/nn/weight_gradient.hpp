@@ -24,6 +24,26 @@ void add_product(Stream& stream, Parameter& p, GradientUse use, const Multiply& 
   if (use == GradientUse::product) p.gradient.done(stream);
 }
 
+/// One use of the gradient, GradientUse::product, by a GEMM per round: the first stores where one GEMM would, others add. Memory of a
+/// gradient in 8 bits is in scratch until finish(), and the use is completed by sum_done(). With `again`, a plan's use that was made before
+/// is only given its memory.
+class ProductSum {
+ public:
+  ProductSum(Stream&, Parameter&, bool again);
+  /// multiply(target), which stores or adds.
+  template <class Multiply>
+  void add(const Multiply& multiply) {
+    if (!trains(parameter_)) return;
+    multiply(target_);
+    target_.accumulate = true;
+  }
+  void finish(Stream&);
+
+ private:
+  Parameter& parameter_;
+  Gradient::Target target_{};
+};
+
 /// Where an op that only adds puts its sum, f32 of the parameter's shape: scratch where the parameter does not train.
 Tensor sum_target(Stream&, Parameter&);
 /// That use is complete.

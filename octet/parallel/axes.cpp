@@ -7,7 +7,7 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wire
   divide_experts(c), divide_shards(c);
   partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
   turns_ = divides_experts() && folds(c.schedule) ? std::make_unique<InTurn>() : std::make_unique<Turns>();
-  expert_exchange_ = experts_of(experts(), wires.experts, *turns_), parts_of_stacks_ = partition_of(experts(), wires.tensor);
+  expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room), parts_of_stacks_ = partition_of(experts(), wires.tensor);
   parts_ = divides_experts() ? parts_of_stacks_.get() : partition_.get();
 }
 

@@ -15,6 +15,10 @@ void RanksConfig::fields(config::FieldVisitor& v) {
   v.field("expert", expert,
           "of the data ranks, so many neighbours divide the experts of each layer, and send the rows of tokens to each other",
           {.at_least = 1, .at_most = 1024}, may_change);
+  v.field("expert_room", expert_room,
+          "with ranks.expert: memory for the rows of a rank's experts, as a multiple of those at equal loads; more rows are computed in "
+          "rounds; at least 1; 0: memory for the worst choice of a router",
+          {.at_least = 0, .at_most = 1024}, may_change);
   v.field("pipeline", pipeline, "stages of consecutive blocks, each on ranks of its own, through which micro-batches pass",
           {.at_least = 1, .at_most = 1024}, may_change);
   v.choice("pipeline_schedule", schedule, "order in which a stage computes its micro-batches",

@@ -14,6 +14,7 @@ struct RanksConfig {
   std::int64_t tensor = 1;                    // ranks that divide each layer, and train on the same sequences
   std::int64_t context = 1;                   // ranks that have parts of the same sequences
   std::int64_t expert = 1;                    // of the data ranks, neighbours that divide the experts of each layer: no factor of all()
+  double expert_room = 0;                     // memory for rows of experts, of those at equal loads; 0: of the worst choice
   std::int64_t pipeline = 1;                  // ranks that each have some blocks
   Schedule schedule = Schedule::one_f_one_b;  // of the pipeline's micro-batches
   std::int64_t chunks = 1;                    // of blocks, per rank of the pipeline

@@ -176,6 +176,8 @@ std::vector<Case> of_states() {
        {"--level", "must be one of O0, O1, O2, O3", "\"3\""}},
       text("optimizer_unknown", "[optim]\nname = \"moun\"\n",
            {"bad.toml:2:8: ", "`optim.name` must be one of adamw, muon", "did you mean muon?"}),
+      values("too_little_room_for_experts", "--set model.size=moe-tiny --set ranks.data=2 --set ranks.expert=2 --set ranks.expert_room=0.5",
+             {"ranks.expert_room = 0.5 is less memory than rows of equal loads need", "set it to 1 or more", "or to 0"}),
       values("whole_matrices_in_parts_of_layers", "--set optim.name=muon --set ranks.tensor=2",
              {"ranks.tensor = 2", "optim.name = \"muon\" reads all values of a matrix at once", "set ranks.tensor = 1", "\"adamw\""}),
       values("whole_matrices_in_slices", "--set optim.name=muon --set ranks.data=2 --set ranks.zero=1",

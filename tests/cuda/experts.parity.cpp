@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "octet/ops/combine_rows/combine_rows.hpp"
+#include "octet/ops/gather_codes/gather_codes.hpp"
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/route/route.hpp"
 #include "octet/ops/visits/visits.hpp"
@@ -78,6 +79,27 @@ Case rows_case(const Choosing& c, std::int64_t cols, DType dtype) {
                          more = side.gaussian({c.tokens, cols}, 3, dtype);
             ops::combine_rows(side.stream(), from, map, y), ops::combine_rows(side.stream(), from, map, more, true);
             side.result("combined", y, same_bits()), side.result("added", more, same_bits());
+          }};
+}
+
+// Health counts tokens or rows, as a device encodes them.
+Case codes_case(const Choosing& c, std::int64_t cols, DType dtype) {
+  return {format("gather_encoded {} {} x {}", c.name(), dtype, cols), [=](Side& side) {
+            const ops::ExpertMap map = map_on(side, c);
+            const Tensor x = side.gaussian({c.tokens, cols}, 1, dtype);
+            for (const Kind& kind : kinds(dtype))
+              for (const Wanted& want : std::vector<Wanted>{{true, false}, {true, true}, {false, true}}) {
+                SinkOnSide y(side, kind, {map.rows(), cols}, dtype, want);
+                ops::gather_encoded(side.stream(), x, map, y.sink);
+                const std::string name = kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns");
+                if (!y.sink.spec.quantizes()) side.result(name, y.sink.plain, same_bits());
+                else side.result(name + " amax", y.amax, same_bits());
+                for (const Quantized* q : {&y.sink.codes.rows, &y.sink.codes.cols}) {
+                  if (!y.sink.spec.quantizes() || !*q) continue;
+                  const std::string part = name + (q == &y.sink.codes.rows ? ": row" : ": column");
+                  side.result(part + " codes", q->codes, same_bits()), side.result(part + " descales", q->descales, same_bits());
+                }
+              }
           }};
 }
 
@@ -174,6 +196,8 @@ std::vector<Case> make() {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     cases.push_back(rows_case(none, 64, dtype)), cases.push_back(rows_case(small, 7, dtype));
     cases.push_back(rows_case(whole, 264, dtype));
+    for (const std::int64_t cols : {7, 264, 272}) cases.push_back(codes_case(cols == 7 ? small : whole, cols, dtype));
+    cases.push_back(codes_case(none, 64, dtype));
     for (const float limit : {0.0f, 2.0f}) {
       cases.push_back(swiglu_case(small, 7, dtype, limit)), cases.push_back(swiglu_case(none, 64, dtype, limit));
       cases.push_back(swiglu_case(whole, 96, dtype, limit)), cases.push_back(swiglu_case(whole, 256, dtype, limit));

@@ -3,16 +3,21 @@
 #include <algorithm>
 
 #include "octet/ops/expert_map/expert_map.kernels.hpp"
+#include "octet/ops/expert_map/known_choices.hpp"
 
 namespace octet::ops {
 namespace {
 
-void check_chosen(const Stream& stream, const Tensor& chosen, std::int64_t experts) {
+void check_chosen(const Stream& stream, const Tensor& chosen, std::int64_t experts, std::int64_t choices) {
   if (stream.device() != Device::cpu) return;  // a GPU's kernel leaves such choices out
   const std::int32_t* const expert = chosen.as<std::int32_t>();
-  for (std::int64_t i = 0; i < chosen.count(); ++i)
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < chosen.count(); ++i) {
     check(expert[i] >= -1 && expert[i] < experts, "expert_map: choice {} of token {} is expert {}, outside [0, {})", i % chosen.shape[1],
           i / chosen.shape[1], expert[i], experts);
+    found += expert[i] >= 0;
+  }
+  check(found <= choices, "expert_map: {} choices are experts, and {} were announced", found, choices);
 }
 
 }  // namespace
@@ -20,8 +25,11 @@ void check_chosen(const Stream& stream, const Tensor& chosen, std::int64_t exper
 std::int64_t rows_of_experts(std::int64_t tokens, std::int64_t choices, std::int64_t experts, std::int64_t tile) {
   check(tokens >= 0 && choices > 0 && experts > 0 && tile > 0,
         "rows_of_experts: wants tokens, choices, experts and a tile, got {}, {}, {} and {}", tokens, choices, experts, tile);
-  const std::int64_t all = tokens * choices;
-  return (all + std::min(experts, all) * (tile - 1)) / tile * tile;
+  return rows_of_choices(tokens * choices, experts, tile);
+}
+
+std::int64_t rows_of_choices(std::int64_t choices, std::int64_t experts, std::int64_t tile) {
+  return (choices + std::min(experts, choices) * (tile - 1)) / tile * tile;
 }
 
 ExpertMap empty_expert_map(Stream& stream, std::int64_t tokens, std::int64_t choices, std::int64_t experts, std::int64_t tile,
@@ -34,16 +42,17 @@ ExpertMap empty_expert_map(Stream& stream, std::int64_t tokens, std::int64_t cho
   return map;
 }
 
-void expert_map(Stream& stream, const Tensor& chosen, const ExpertMap& map) {
+void expert_map(Stream& stream, const Tensor& chosen, const ExpertMap& map) { expert_map(stream, chosen, map, chosen.count()); }
+
+void expert_map(Stream& stream, const Tensor& chosen, const ExpertMap& map, std::int64_t known) {
   check(chosen.shape.rank == 2 && chosen.dtype == DType::i32, "expert_map: choices must be i32 [T, K], got {} {}", chosen.dtype,
         chosen.shape);
-  const std::int64_t tokens = chosen.shape[0], choices = chosen.shape[1], experts = map.groups.size();
+  const std::int64_t experts = map.groups.size();
   check_expert_map("expert_map", map);
   check(map.row.shape == chosen.shape, "expert_map: the map must have rows for {}, got {}", chosen.shape, map.row.shape);
-  const std::int64_t least = rows_of_experts(tokens, choices, experts, map.groups.tile);
-  check(map.rows() >= least, "expert_map: {} choices of {} experts want at least {} rows, got {}", tokens * choices, experts, least,
-        map.rows());
-  check_chosen(stream, chosen, experts);
+  const std::int64_t least = rows_of_choices(known, experts, map.groups.tile);
+  check(map.rows() >= least, "expert_map: {} choices of {} experts want at least {} rows, got {}", known, experts, least, map.rows());
+  check_chosen(stream, chosen, experts, known);
   stream.count({.ops = 1, .bytes = 2.0 * double(chosen.bytes()) + double(map.source.bytes())});
   const Scope scope(stream);
   Tensor strips;

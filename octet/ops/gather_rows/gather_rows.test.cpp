@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/ops/combine_rows/combine_rows.hpp"
+#include "octet/ops/gather_codes/gather_codes.hpp"
 #include "tests/testing/experts.hpp"
 #include "tests/testing/sinks.hpp"
 
@@ -35,6 +36,54 @@ TEST(GatherRows, AFusedQuantizeGivesTheBitsOfASecondPass) {
       const Tensor x = gaussian_tensor(data, {50, cols}, 1, dtype);
       testing::expect_fused_equals_unfused({map.rows(), cols}, dtype, [&](Stream& s, Sink& y) { gather_rows(s, x, map, y); });
     }
+}
+
+// The operands of x, codes and descales, then the maximum.
+std::vector<std::vector<std::uint8_t>> gathered(Stream& s, QuantizeSpec spec, const SinkRequest& want, const Tensor& x,
+                                                const ExpertMap& map, bool encoded) {
+  const Tensor amax = s.zeros({1}, DType::f32);
+  spec.amax = amax;
+  Sink y = make_sink(s, spec, want);
+  for (const Quantized* q : {&y.codes.rows, &y.codes.cols})
+    for (const Tensor& t : {q->codes, q->descales})
+      if (t && t.data != spec.descale.data) std::memset(t.data, 0xA5, t.bytes());
+  encoded ? gather_encoded(s, x, map, y) : gather_rows(s, x, map, y);
+  std::vector<std::vector<std::uint8_t>> out{testing::bytes(amax)};
+  for (const Quantized* q : {&y.codes.rows, &y.codes.cols})
+    for (const Tensor& t : {q->codes, q->descales}) out.push_back(t ? testing::bytes(t) : std::vector<std::uint8_t>());
+  return out;
+}
+
+// In every orientation and form of operands, and where a row's codes do not depend on others by way of the tokens' codes.
+TEST(GatherCodes, HaveTheBitsOfRowsThatAreEncodedAfterwards) {
+  for (const DType compute : {DType::f32, DType::bf16})
+    for (const DType dtype : testing::quantized_dtypes)
+      for (const MapCase& c : {MapCase{50, 2, 4, 16, testing::Choice::only_some}, {150, 3, 4, 128}, {0, 2, 4, 16}, {9, 1, 4, 16}})
+        for (const std::int64_t cols : {7, 264}) {
+          Stream s(Device::cpu, {.gemm_compute = compute});
+          const ExpertMap map = map_of(s, c);
+          const Tensor x = gaussian_tensor(s, {c.tokens, cols}, 1, dtype);
+          for (const QuantizeSpec& spec : testing::quantized_specs(s))
+            for (const bool rows : {true, false})
+              for (const bool columns : {true, false})
+                for (const bool for_gemm : {true, false}) {
+                  if (!rows && !columns) continue;
+                  const SinkRequest want{.shape = {map.rows(), cols}, .dtype = dtype, .rows = rows, .cols = columns, .for_gemm = for_gemm};
+                  ASSERT_EQ(gathered(s, spec, want, x, map, true), gathered(s, spec, want, x, map, false))
+                      << to_text(spec.rows) << rows << columns << for_gemm << to_text(compute) << to_text(dtype) << cols;
+                }
+        }
+}
+
+TEST(GatherCodes, CountEachTokenOnce) {
+  Stream s(Device::cpu);
+  const ExpertMap map = map_of(s, {40, 3, 8, 16});
+  QuantizeHealth health;
+  QuantizeSpec spec{.format = DType::e4m3, .rows = {1, 32}, .cols = {1, 32}};
+  spec.health = &health;
+  Sink y = make_sink(s, spec, {.shape = {map.rows(), 64}, .dtype = DType::bf16});
+  gather_encoded(s, gaussian_tensor(s, {40, 64}, 1, DType::bf16), map, y);
+  EXPECT_EQ(health.values, 40 * 64);
 }
 
 TEST(CombineRows, AddsTheRowsOfATokenInOrder) {
@@ -81,6 +130,8 @@ TEST(GatherRows, AndItsGradientRefuseWhatDoesNotFit) {
   Sink y = plain_sink(s, {map.rows(), 8}, DType::f32), narrow = plain_sink(s, {map.rows(), 7}, DType::f32);
   EXPECT_THROW(gather_rows(s, x, map, narrow), ContractError);
   EXPECT_THROW(gather_rows(s, rows, map, y), ContractError);
+  Sink codes = make_sink(s, {.format = DType::e4m3}, {.shape = {map.rows(), 7}, .dtype = DType::f32});
+  EXPECT_THROW(gather_encoded(s, x, map, codes), ContractError);
   EXPECT_THROW(combine_rows(s, x, map, x), ContractError);
   EXPECT_THROW(combine_rows(s, rows, map, s.empty({4, 8}, DType::bf16)), ContractError);
 }
@@ -90,6 +141,8 @@ TEST(GatherRows, DryRunNeedsTheSameMemory) {
     const ExpertMap map = map_of(s, {40, 2, 8, 16});
     Sink y = plain_sink(s, {map.rows(), 8}, DType::bf16);
     gather_rows(s, s.zeros({40, 8}, DType::bf16), map, y);
+    Sink codes = make_sink(s, {.format = DType::e4m3}, {.shape = {map.rows(), 8}, .dtype = DType::bf16});
+    gather_encoded(s, s.zeros({40, 8}, DType::bf16), map, codes);
     combine_rows(s, y.plain, map, s.zeros({40, 8}, DType::bf16));
   });
 }

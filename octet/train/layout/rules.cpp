@@ -187,6 +187,14 @@ Rules of_experts() {
        [](const Layout& l, const Subject&) {
          return format("ranks.tensor = {}: this version does not divide layers with experts; set ranks.tensor = 1", l.tensor);
        }},
+      {here, experts, "`ranks.expert_room` is 0 or at least 1.",
+       [](const Layout&, const Subject& s) { return s.expert_room == 0 || s.expert_room >= 1; },
+       [](const Layout&, const Subject& s) {
+         return format(
+             "ranks.expert_room = {} is less memory than rows of equal loads need; set it to 1 or more, such as 1.25, or to 0 for that of "
+             "the worst choice",
+             s.expert_room);
+       }},
       wide_sums(experts),
       no_average(experts),
       no_adapters(

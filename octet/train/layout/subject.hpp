@@ -43,6 +43,7 @@ struct Subject {
   bool preferences = false;  // the loss is one of pairs of answers
   models::AdapterConfig adapters = {};  // that train in place of the model's own weights
   parallel::CommConfig comm = {};
+  double expert_room = 0;      // ranks.expert_room
   std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known
   std::int64_t per_node = 0;   // ranks with fast links; 0: not known
 

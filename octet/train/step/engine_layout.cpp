@@ -27,6 +27,7 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .preferences = bool(c.preference),
           .adapters = c.adapters,
           .comm = c.comm,
+          .expert_room = c.ranks.expert_room,
           .sequences = c.micro_batches * groups};
 }
 

@@ -54,6 +54,24 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheGradientsLossesAndBiasesOfOneRank)
   expect_near(config, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, one, 1e-5);
 }
 
+// With memory for equal loads alone, which choices never are, rows come in rounds.
+TEST(ExpertsOnMeshes, WithBoundedMemoryHaveTheGradientsLossesAndBiasesOfOneRank) {
+  EngineConfig config = config_of("fp32");
+  const MeshSteps one = steps_on(config, {});
+  config.ranks.expert_room = 1;
+  for (const std::int64_t zero : {0, 3}) expect_near(config, {.data = 4, .zero = zero, .expert = 4}, one, 1e-5);
+  expect_near(config, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, one, 1e-5);
+  config.model.recompute = nn::Recompute::named(std::vector<std::string>{"block"});
+  expect_near(config, {.data = 2, .zero = 1, .expert = 2}, one, 1e-5);
+  config.model.recompute = {}, config.ranks.schedule = parallel::Schedule::dualpipe_v;
+  const Mesh paired{.data = 2, .pipeline = 2, .expert = 2};
+  const MeshSteps in_rounds = steps_on(config, paired, 2, 10);
+  config.ranks.expert_room = 0;
+  const MeshSteps at_once = steps_on(config, paired, 2, 10);
+  EXPECT_LT(distance(at_once.gradients, in_rounds.gradients), 1e-5);
+  EXPECT_NEAR(in_rounds.losses[1] / at_once.losses[1], 1, 1e-5);
+}
+
 // The map of rows that came lives as long as they do.
 TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhenProductsAreDeferred) {
   EngineConfig config = config_of("block128");

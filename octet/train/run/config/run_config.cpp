@@ -83,7 +83,8 @@ void RunConfig::fields(config::FieldVisitor& v) {
   const bool alone = ranks.data == 1 && ranks.of_sequence() == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "comm.peer_memory", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
-  v.idle("comm.experts", ranks.expert == 1, "ranks.expert = 1: each rank has all experts");
+  for (const char* key : {"comm.experts", "ranks.expert_room"})
+    v.idle(key, ranks.expert == 1, "ranks.expert = 1: each rank has all experts");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");

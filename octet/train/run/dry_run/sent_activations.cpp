@@ -89,6 +89,10 @@ void add_sent_rows(Engine& engine, const EngineConfig& c, std::vector<scaling::P
   rows.push_back({format("experts divided among {} ranks", c.ranks.expert), 0, 0, "expert",
                   format("each rank has {} of {} experts per layer; a token's row goes once to each rank with one of its experts",
                          c.shape.experts.number / c.ranks.expert, c.shape.experts.number)});
+  const parallel::ExpertRoom room{c.ranks.expert_room, c.ranks.expert, c.shape.experts.number, c.shape.experts.chosen};
+  rows.push_back({"memory for rows of experts", 0, 0, "expert",
+                  room.bounded() ? format("ranks.expert_room: {} times the rows at equal loads; more are computed in rounds", room.factor)
+                                 : std::string("rows of the worst choice of a router")});
   if (!stacks.codes.empty())
     rows.push_back({"rows sent to experts", 0, 0, "e4m3", joined(stacks.codes) + ": with a power-of-two scale per 128 values"});
   if (!stacks.values.empty()) rows.push_back({"rows sent to experts", 0, 0, values, joined(stacks.values) + ": values"});

@@ -240,6 +240,60 @@ TEST(ExpertRanks, HaveTheMemoryAndTheWorkOfTheirPlan) {
     }
 }
 
+// A step in rounds has the promised work, and no more memory than its plan, which is less than that of the worst choice.
+TEST(ExpertRanks, WithBoundedMemoryStayWithinTheirPlanInRounds) {
+  for (const auto& [recipe, level, recomputed] : {std::tuple("current", optim::Level::O3, ""), {"block128", optim::Level::O0, "block"}}) {
+    EngineConfig config = config_of(recipe, 16, 4);
+    config.optimizer->level = level, config.precision.activations = scaling::SavedActivations::fp8;
+    if (*recomputed != 0) config.model.recompute = nn::Recompute::named(std::vector<std::string>{recomputed});
+    const Mesh mesh{.data = 4, .zero = 1, .expert = 4};
+    mesh.set(config.ranks), config.planned_ranks = 4;
+    const std::size_t worst = dry_run(config, machine::machine_target(Device::cpu), 2, 2).memory.total;
+    config.ranks.expert_room = 1;
+    const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 2, 2);
+    EXPECT_LT(dry.memory.total, worst) << recipe;
+    std::int64_t calls_at_once = 0;
+    config.ranks.expert_room = 0;
+    on(config, mesh, [&](Engine& e, int rank) {
+      begin_steps(e).run(std::vector{batch_of(0, rank), batch_of(1, rank)}, {.learning_rate = 1e-2});
+      if (rank == 0) calls_at_once = e.axes.experts().traffic(comm::Collective::all_to_all).calls;
+    });
+    config.ranks.expert_room = 1;
+    on(config, mesh, [&](Engine& e, int rank) {
+      const auto batches = [&](int step) { return std::vector{batch_of(step, rank), batch_of(step + 1, rank)}; };
+      StepRunner runner = begin_steps(e);
+      runner.run(batches(0), {.learning_rate = 1e-2});
+      EXPECT_GT(e.axes.experts().traffic(comm::Collective::all_to_all).calls, calls_at_once) << "more than one round";
+      const Work before = e.stream.work();
+      runner.run(batches(2), {.learning_rate = 1e-2});
+      const Work real = e.stream.work() - before;
+      runner.run(batches(4), {.learning_rate = 1e-2, .measure = true});
+      evaluate_batch(e, batch_of(0, rank));
+      if (rank > 0) return;
+      EXPECT_LE(e.stream.arena().peak().total, dry.memory.total) << recipe;
+      EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << recipe;
+      EXPECT_EQ(dry.step.fp8_flops, real.fp8_flops) << recipe;
+      EXPECT_EQ(dry.step.collectives, real.collectives) << recipe;
+      EXPECT_EQ(dry.step.sent_bytes, real.sent_bytes) << recipe;
+    });
+  }
+}
+
+// Gradients of rounds are added before they are encoded, so their error is that of one round.
+TEST(ExpertRanks, WithBoundedMemoryAreNearOneRankInEveryStorage) {
+  for (const auto& [recipe, level] : {std::pair("bf16", optim::Level::O1), {"block128", optim::Level::O3}}) {
+    EngineConfig config = config_of(recipe);
+    config.optimizer->level = level;
+    const Mesh mesh{.data = 2, .zero = 1, .expert = 2};
+    const MeshSteps one = steps_of(config, {}), at_once = steps_of(config, mesh);
+    config.ranks.expert_room = 1;
+    const MeshSteps in_rounds = steps_of(config, mesh);
+    EXPECT_NE(in_rounds.gradients, at_once.gradients) << recipe;
+    EXPECT_LT(distance(one.gradients, in_rounds.gradients), 1.1 * distance(one.gradients, at_once.gradients)) << recipe;
+    EXPECT_NEAR(in_rounds.losses[1] / one.losses[1], 1, 0.01) << recipe;
+  }
+}
+
 // The second pass has scratch of its own.
 TEST(ExpertRanks, WhosePassesTakeTurnsHaveTheMemoryAndTheWorkOfTheirPlan) {
   EngineConfig config = config_of("block128");
@@ -364,6 +418,8 @@ TEST(ExpertRanks, RefusalsNameTheRule) {
   expect(changed, two, "comm.experts = \"e4m3\" has a scale per 128 values of a row, and model.width = 192");
   changed = config, changed.comm.gradients = parallel::Wire::e4m3_shared;
   expect(changed, two, "ranks.expert = 2: factors mu of e4m3_shared");
+  changed = config, changed.ranks.expert_room = 0.5;
+  expect(changed, two, "ranks.expert_room = 0.5 is less memory than rows of equal loads need");
   changed = small_engine("llama", "bf16");
   expect(changed, two, "ranks.expert = 2: the model has no experts; set it to 1");
 }
