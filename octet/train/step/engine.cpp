@@ -25,7 +25,7 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
 
 // Experts have no copies where each is on one rank.
 nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
-  return {share_of(c, axes.shards()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
+  return {share_of(c, axes.shards()), share_of(c, axes.shards_of_stacks()), axes.experts().rank(), axes.experts().size()};
 }
 
 // Codes kept from step to step would be those of all weights.
@@ -71,7 +71,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       weight_scales(stream, axes.parts(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),
                axes.turns()),
-      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters),
+      shared_scales(c, axes, stage_parameters),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   pipeline.recordings().allow(!axes.divides_experts());  // the host reads how many rows come
@@ -175,7 +176,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
-    for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);
+    for (const char* part : {"model.", "optimizer.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
   });
 }
 
