@@ -14,7 +14,7 @@ class SharedScales {
 
   /// Their paths, in the order of backward.
   const std::vector<std::string>& tensors() const { return tensors_; }
-  /// What the last exchange has made of each on this rank's column of stages; on the first stage alone. All stages call it, and wait.
+  /// The use of each in the last exchange of this rank's column of stages; on the first stage alone. All stages call it, and wait.
   std::vector<parallel::ScaleUse> uses(Stream&, const parallel::GradientSums&, const nn::Parameters&) const;
 
  private:
