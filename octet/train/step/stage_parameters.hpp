@@ -20,7 +20,7 @@ class StageParameters {
   std::int64_t count() const;
   /// f(path) for each parameter that this stage does not have.
   void each_absent(const std::function<void(const std::string&)>& f) const;
-  /// f(whole parameter without memory, whether it is a stack of experts) for each, of all stages. Whether its gradient may be narrow holds, too.
+  /// f(whole parameter without memory, whether it is a stack of experts) for each, of all stages. Its gradient may be narrow, or not.
   void each(const std::function<void(const Parameter&, bool stack)>& f) const;
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
