@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/nn/sum_of_parts.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 
 namespace octet::nn {
@@ -47,6 +48,8 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
 void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
                                 const LossFactor& factor, const Tensor& dx) {
   const bool train = bool(dx);
+  const Scope all_chunks(stream);
+  SumOfParts sum(stream, linear_.weight().parameter(), Gradient::scratch_type(stream), train);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   const std::int64_t chunk = head_chunk(stream, linear_.spec(Operand::activation, pass).quantizes());
@@ -72,7 +75,7 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
       linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = logits}, chunk_pass, partition_), saved,
                        dx.rows(begin, n));
   }
-  if (train) sum_done(stream, linear_.weight().parameter());
+  sum.end(stream);
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {

@@ -67,10 +67,14 @@ void OptimizerConfig::fields(config::FieldVisitor& v) {
            {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, may_change);
   choose_storage<&For::masters>(v, "master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically");
   choose_storage<&For::gradients>(v, "gradients", gradients,
-                                  "storage of their gradients, as summed over micro-batches; embedding and head keep f32");
+                                  "storage of their gradients, as summed over micro-batches; embedding and head: see coded_ends");
   choose_storage<&For::m>(v, "m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values");
   choose_storage<&For::v>(v, "v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor");
   v.replaced("moments", {"m", "v"});
+  v.field("coded_ends", coded_ends,
+          "whether gradients of embedding and head, if these are two matrices, are stored as optim.gradients = e4m3; false: as f32",
+          may_change);
+  v.idle("coded_ends", storage().gradients != Storage::e4m3, "only optim.gradients = \"e4m3\" reads it");
   v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does", may_change);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
