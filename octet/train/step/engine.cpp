@@ -15,7 +15,7 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
   return {.values = c.optimizer->storage().master,
           .gradients = c.optimizer->storage().gradients,
           .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32,
-          .ends = c.optimizer->coded_ends,
+          .ends = c.optimizer->coded_ends && !c.shape.tied,
           .codes = !c.average};
 }
 

@@ -138,10 +138,20 @@ TEST(Gradients, OfEmbeddingAndHeadInEightBitsAreThoseOfF32WithinTheRoundingsOfTh
     EXPECT_LE(norm_of(error), 1.5 * 0x1p-4 * std::sqrt((n + 1) / 2.0) * norm_of(sums[0].at(path))) << path;
     EXPECT_GT(norm_of(error), 0) << path;
   }
+}
+
+// Also where each stage of a pipeline has one of its uses.
+TEST(Gradients, OfATiedEmbeddingStayF32) {
   EngineConfig tied = with_coded_ends();
   tied.shape.tied = true;
-  Engine e(tied, Device::null, machine::machine_target(Device::cpu));
-  EXPECT_EQ(e.model->shared_by_ends()->gradient.stored().storage, Storage::f32);
+  for (const int stages : {1, 2}) {
+    tied.ranks.pipeline = stages;
+    comm::run_on_threads({.ranks = stages, .limit_seconds = 30}, [&](comm::Communicator& c) {
+      Engine e(tied, Device::cpu, machine::machine_target(Device::cpu), &c);
+      begin_steps(e).run(micro_batches(2, 50), {.learning_rate = 1e-3});
+      EXPECT_EQ(e.model->shared_by_ends()->gradient.stored().storage, Storage::f32);
+    });
+  }
 }
 
 TEST(Gradients, OfEmbeddingAndHeadInEightBitsAreThoseOfOneRankOnMeshes) {
