@@ -58,7 +58,7 @@ std::optional<std::vector<std::string>> train_on_ranks(std::vector<std::string> 
   train::RunConfig config;
   config::read_toml_file(run + "/config.toml", config, config::Written::by_program);
   const std::int64_t data = ranks / config.ranks.beside_data();
-  if (data * config.ranks.beside_data() != ranks) return {};
+  if (data * config.ranks.beside_data() != ranks || !config.ranks.fits_groups(data)) return {};
   const auto split = train::split_of(train::sequences_per_step(config), data, config.train.batch);
   if (!split) return {};
   for (const auto& [key, value] : {std::pair("ranks.data", data), {"train.batch", split->batch}, {"train.accumulate", split->accumulate}})

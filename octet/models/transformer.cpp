@@ -1,5 +1,6 @@
 #include "octet/models/transformer.hpp"
 
+#include "octet/nn/sum_of_parts.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/first_keys/first_keys.hpp"
 
@@ -262,6 +263,8 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
+  const Scope scope(stream);
+  nn::SumOfParts of_table(stream, embedding_, DType::f32);
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);
@@ -271,7 +274,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
                                    .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
                                    .document_starts = batch.document_starts,
                                    .rows = own_table(partition_, embedding_)});
-  embedding_.gradient.done(stream);
+  of_table.end(stream);
   if (positions_) positions_->gradient.done(stream);
 }
 

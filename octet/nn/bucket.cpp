@@ -29,7 +29,7 @@ Group group_of(const Parameter& p, const Place& place, const ParameterStorage& s
           .copied = false,
           .experts = experts,
           .values = p.value_storage(storage.values),
-          .gradients = p.gradient_storage(storage.gradients),
+          .gradients = p.gradient_storage(storage.gradients, storage.ends),
           .copies = p.value_storage(storage.copies)};
   if (p.role == ParameterRole::vector) g.kind = Group::Kind::vectors, g.block = -1, g.copied = p.cut && p.cut.alone == 0;
   else if (place.block < 0) g.kind = Group::Kind::alone, g.alone = &p;

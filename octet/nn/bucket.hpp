@@ -10,11 +10,12 @@
 namespace octet::nn {
 
 /// How matrices and their gradients are stored: gradients as f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always f32, and so are
-/// gradients that backward adds to in many parts (of embedding and head).
+/// gradients that backward adds to in many parts (of embedding and head), unless `ends`.
 struct ParameterStorage {
   Storage values = Storage::f32;
   Storage gradients = Storage::f32;
   Storage copies = Storage::f32;  // of matrices whose master weights are divided: f32 or bf16, rounded to nearest
+  bool ends = false;              // gradients of an untied embedding and head are stored as others, if that is e4m3
   bool codes = true;              // of these, copies are the 8-bit codes that their layer reads, where a part can be encoded by itself
 };
 

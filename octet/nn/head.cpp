@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/nn/sum_of_parts.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 
 namespace octet::nn {
@@ -45,7 +46,6 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Targets& targets,
   objective_.run(stream, targets, sums, training, [&](const Objective::HeadPass& head) {
     pass_over(stream, head, gathered, targets.tokens, pass, factor, training && head.gradient ? partial : Tensor{});
   });
-  if (training) sum_done(stream, linear_.weight().parameter());
   if (dx) partition_.reduce(stream, partial, dx);
 }
 
@@ -54,6 +54,8 @@ void LanguageHead::pass_over(Stream& stream, const Objective::HeadPass& head, co
                              const scaling::Pass& pass, const LossFactor& factor, const Tensor& dx) {
   const bool train = bool(dx);
   const scaling::Pass::Kind kind = head.again && pass.records() ? scaling::Pass::Kind::recompute : pass.kind;
+  const Scope all_chunks(stream);
+  SumOfParts sum(stream, linear_.weight().parameter(), Gradient::scratch_type(stream), train);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass gradient_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   scaling::Pass chunk_pass = gradient_pass;
@@ -83,6 +85,7 @@ void LanguageHead::pass_over(Stream& stream, const Objective::HeadPass& head, co
       linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = logits}, gradient_pass, partition_),
                        saved, dx.rows(begin, n));
   }
+  sum.end(stream);
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {

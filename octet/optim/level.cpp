@@ -30,12 +30,7 @@ std::int64_t bytes_per_parameter(const StateStorage& s) {
 
 std::string description(Storage s) {
   const std::size_t bytes = size_of(code_type(s));
-  return format("{} byte{} per value{}", bytes, bytes == 1 ? "" : "s",
-                scales_tensor(s)              ? ", a scale per tensor"
-                : s == Storage::e4m3_expanded ? ", a scale and an exponent per 128 values"
-                : s == Storage::e4m3_root     ? ", its root with a scale per 128 values"
-                : scales_blocks(s)            ? ", a scale per 128 values"
-                                              : "");
+  return format("{} byte{} per value{}", bytes, bytes == 1 ? "" : "s", facts(s).words);
 }
 
 std::string unsafe_reason(const StateStorage& s) {

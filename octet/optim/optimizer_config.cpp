@@ -1,5 +1,8 @@
 #include "octet/optim/optimizer_config.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "octet/base/check.hpp"
 #include "octet/base/text.hpp"
 #include "octet/optim/registry.hpp"
@@ -25,6 +28,24 @@ void require_safe(const OptimizerConfig& c) {
   if (!reason.empty() && !c.allow_unsafe) throw ConfigError(format("{}; optim.allow_unsafe = true trains with it nevertheless", reason));
 }
 
+using For = StorageFacts::For;
+
+// The storages of a kind of variable, as a field that the level may leave open.
+template <bool For::*kind>
+void choose_storage(config::FieldVisitor& v, const char* name, std::optional<Storage>& value, const char* help) {
+  constexpr auto chosen = [] {
+    std::array<Storage, std::ranges::count_if(storages, [](const StorageFacts& f) { return f.variables.*kind; })> out{};
+    std::size_t n = 0;
+    for (const StorageFacts& f : storages)
+      if (f.variables.*kind) out[n++] = f.storage;
+    return out;
+  }();
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    v.choice(name, value, help, "level", {{facts(chosen[i]).name.data(), chosen[i]}...}, config::OnResume::may_change);
+  }
+  (std::make_index_sequence<chosen.size()>());
+}
+
 }  // namespace
 
 void MuonConfig::fields(config::FieldVisitor& v) {
@@ -44,22 +65,16 @@ void OptimizerConfig::fields(config::FieldVisitor& v) {
   constexpr auto may_change = config::OnResume::may_change;
   v.choice("level", level, "storage of weights, gradients and moments together; docs/recipes.md has what each level stores",
            {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, may_change);
-  using enum Storage;
-  v.choice("master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically", "level",
-           {{"f32", f32}, {"bf16", bf16}, {"f16", f16}, {"bf16_nearest", bf16_nearest}, {"e4m3_tensor", e4m3_tensor}}, may_change);
-  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32", "level",
-           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}}, may_change);
-  v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values", "level",
-           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}}, may_change);
-  v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor", "level",
-           {{"f32", f32},
-            {"bf16", bf16},
-            {"f16", f16},
-            {"e4m3_expanded", e4m3_expanded},
-            {"e4m3_root", e4m3_root},
-            {"e4m3_tensor", e4m3_tensor}},
-           may_change);
+  choose_storage<&For::masters>(v, "master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically");
+  choose_storage<&For::gradients>(v, "gradients", gradients,
+                                  "storage of their gradients, as summed over micro-batches; embedding and head: see coded_ends");
+  choose_storage<&For::m>(v, "m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values");
+  choose_storage<&For::v>(v, "v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor");
   v.replaced("moments", {"m", "v"});
+  v.field("coded_ends", coded_ends,
+          "whether gradients of embedding and head, if these are two matrices, are stored as optim.gradients = e4m3; false: as f32",
+          may_change);
+  v.idle("coded_ends", storage().gradients != Storage::e4m3, "only optim.gradients = \"e4m3\" reads it");
   v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does", may_change);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);

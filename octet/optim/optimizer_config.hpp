@@ -25,7 +25,8 @@ struct OptimizerConfig {
   Level level = Level::O0;
   std::optional<Storage> master, gradients, m, v;  // of weight matrices, their gradients and moments; none: as the level says
   bool allow_unsafe = false;
-  bool offload = false;  // on a GPU: the moments in the host's memory
+  bool coded_ends = false;  // gradients of an untied embedding and head are stored as others, if that is e4m3
+  bool offload = false;     // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
   MuonConfig muon;
 

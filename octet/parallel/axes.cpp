@@ -1,6 +1,19 @@
 #include "octet/parallel/axes.hpp"
 
+#include <algorithm>
+
 namespace octet::parallel {
+namespace {
+
+// `count` ranks from `first` on, each so many after the one before.
+std::vector<int> every(int first, int stride, int count) {
+  std::vector<int> out;
+  for (int i = 0; i < count; ++i) out.push_back(first + i * stride);
+  return out;
+}
+std::vector<int> neighbours_of(int rank, int n) { return every(rank / n * n, 1, n); }
+
+}  // namespace
 
 Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wires) : all_(all != nullptr ? all : &self_) {
   make_groups(c);
@@ -20,45 +33,36 @@ void Axes::make_groups(const RanksConfig& c) {
   if (model > 1)
     mesh_.emplace(*all_,
                   std::vector<comm::Axis>{{"tensor", int(c.tensor)}, {"data", int(all_->size() / model)}, {"pipeline", int(c.pipeline)}});
-  if (c.context > 1) context_ = neighbours_in_data(c.context, c.tensor);
+  if (c.context > 1) context_ = in_data(neighbours_of(data().rank(), int(c.context)), c.tensor);
 }
 
-// Of so many, in their order.
-std::unique_ptr<comm::Communicator> Axes::neighbours_in_data(std::int64_t ranks, std::int64_t tensor) {
-  const int n = int(ranks), rank = data().rank();
-  std::unique_ptr<comm::Communicator> out = data().split(rank / n, rank % n, n);
+// Ranks of data(), of which this is one.
+std::unique_ptr<comm::Communicator> Axes::in_data(const std::vector<int>& ranks, std::int64_t tensor) {
+  const int own = data().rank(), place = int(std::ranges::find(ranks, own) - ranks.begin());
+  std::unique_ptr<comm::Communicator> out = data().split(ranks.front(), place, int(ranks.size()));
   std::vector<int> members;
-  for (int i = 0; i < n; ++i) members.push_back(all_->rank() + (i - rank % n) * int(tensor));
-  out->report_to(*all_, std::move(members));
-  return out;
-}
-
-// Those with the same place among as many neighbours.
-std::unique_ptr<comm::Communicator> Axes::every_in_data(std::int64_t ranks, std::int64_t tensor) {
-  const int n = int(ranks), size = data().size(), rank = data().rank();
-  std::unique_ptr<comm::Communicator> out = data().split(rank % n, rank / n, size / n);
-  std::vector<int> members;
-  for (int i = rank % n; i < size; i += n) members.push_back(all_->rank() + (i - rank) * int(tensor));
+  for (const int rank : ranks) members.push_back(all_->rank() + (rank - own) * int(tensor));
   out->report_to(*all_, std::move(members));
   return out;
 }
 
 // Where the numbers do not fit, the rules of layouts say so.
 void Axes::divide_experts(const RanksConfig& c) {
-  const int n = int(c.expert), ranks = data().size();
+  const int n = int(c.expert), ranks = data().size(), own = data().rank();
   if (n == 1 || ranks % n != 0) return;
-  experts_ = neighbours_in_data(n, c.tensor), same_experts_ = every_in_data(n, c.tensor);
+  experts_ = in_data(neighbours_of(own, n), c.tensor), same_experts_ = in_data(every(own % n, n, ranks / n), c.tensor);
 }
 
 void Axes::divide_shards(const RanksConfig& c) {
-  const std::int64_t ranks = data().size();
-  if (c.shard == 0 || c.shard == ranks || ranks % c.shard != 0) return;
-  shards_ = neighbours_in_data(c.shard, c.tensor), same_shard_ = every_in_data(c.shard, c.tensor);
+  const int ranks = data().size(), own = data().rank(), n = int(c.shard), e = int(c.expert);
+  if (n == 0 || n == ranks || ranks % n != 0 || n % e != 0) return;
+  shards_ = in_data(neighbours_of(own, n), c.tensor), same_shard_ = in_data(every(own % n, n, ranks / n), c.tensor);
+  if (divides_experts()) shards_of_stacks_ = in_data(every(own / n * n + own % e, e, n / e), c.tensor);
 }
 
 comm::Traffic Axes::traffic(comm::Collective c) const {
   comm::Traffic sum = mesh_ ? mesh_->traffic(c) : all_->traffic(c);
-  for (const auto* part : {&context_, &experts_, &same_experts_, &shards_, &same_shard_})
+  for (const auto* part : {&context_, &experts_, &same_experts_, &shards_, &same_shard_, &shards_of_stacks_})
     if (*part) sum = sum + (*part)->traffic(c);
   return sum;
 }

@@ -12,14 +12,24 @@
 namespace octet::parallel {
 
 /// The ranks that have the same parameters as this one: all of them, or stacks of experts. Of all of them, those that divide the state, and
-/// those that have the same part of it.
+/// those that have the same part of it. Beside them, those that have other parts of the same matrices.
 struct Sharers {
   comm::Communicator& all;
   comm::Communicator& experts;
   comm::Communicator& owners;
+  comm::Communicator& owners_of_stacks;
   comm::Communicator& copies;
+  comm::Communicator& parts;
+  comm::Communicator& parts_of_stacks;
   comm::Communicator& of(const nn::Bucket& b) const { return b.experts ? experts : all; }
-  comm::Communicator& owners_of(const nn::Bucket& b) const { return b.experts ? experts : owners; }
+  comm::Communicator& owners_of(const nn::Bucket& b) const { return b.experts ? owners_of_stacks : owners; }
+  comm::Communicator& parts_of(const nn::Bucket& b) const { return b.experts ? parts_of_stacks : parts; }
+};
+
+/// A parameter that two stages of a pipeline have, each with a part of its gradient; without one, null and this rank alone.
+struct SharedEnd {
+  const Parameter* parameter;
+  comm::Communicator& stages;
 };
 
 /// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
@@ -27,8 +37,8 @@ struct Sharers {
 /// group have parts of the same sequences, and are neighbours within a data group. Ranks of one expert group divide the experts of each
 /// layer, and are neighbours within a data group, too; all else is on each of them. The tensor axis is the fast one, so a group has
 /// neighbours, which share the fastest links; stages are furthest from each other. Ranks of one shard group divide the state, and are
-/// neighbours within a data group; the same parts are in each of its shard groups. One rank is a mesh of ones, on which exchanges are
-/// identities.
+/// neighbours within a data group; the same parts are in each of its shard groups. A shard group has complete expert groups. One rank is a
+/// mesh of ones, on which exchanges are identities.
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
@@ -51,6 +61,8 @@ class Axes {
   /// The ranks of data() that divide its state, and those that have the same part; all, and one alone, where there is one such group.
   comm::Communicator& shards() { return shards_ ? *shards_ : data(); }
   comm::Communicator& same_shard() { return same_shard_ ? *same_shard_ : self_; }
+  /// Of shards(), those that have the same experts, and so divide the state of their stacks.
+  comm::Communicator& shards_of_stacks() { return shards_of_stacks_ ? *shards_of_stacks_ : same_experts(); }
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
   /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation.
   Turns& turns() { return *turns_; }
@@ -77,15 +89,14 @@ class Axes {
 
  private:
   void make_groups(const RanksConfig&);
-  std::unique_ptr<comm::Communicator> neighbours_in_data(std::int64_t ranks, std::int64_t tensor);
-  std::unique_ptr<comm::Communicator> every_in_data(std::int64_t ranks, std::int64_t tensor);
+  std::unique_ptr<comm::Communicator> in_data(const std::vector<int>& ranks, std::int64_t tensor);
   void divide_experts(const RanksConfig&);
   void divide_shards(const RanksConfig&);
 
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
-  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_;
+  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_, shards_of_stacks_;
   std::unique_ptr<nn::Partition> partition_, parts_of_stacks_;
   std::unique_ptr<Turns> turns_;
   std::unique_ptr<nn::ExpertExchange> expert_exchange_;

@@ -76,8 +76,13 @@ class GradientSums::OfMicroBatches final : public Part {
   bool has_own_sums_only() const override { return true; }
 };
 
-GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers, const nn::Parameters& parameters, const CommConfig& config,
-                           CopiedGradients& copied)
+bool sums_share_scale(const Parameter& p, const CommConfig& c, Storage gradients) {
+  return p.role != ParameterRole::vector && has_shared_scale(wire_of(c.gradients, p.gradient_storage(gradients))) &&
+         p.whole().count() >= SharedScaleSum::fewest_values;
+}
+
+GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers, const SharedEnd& end, const nn::Parameters& parameters,
+                           const CommConfig& config, CopiedGradients& copied)
     : parameters_(parameters), side_(side), copied_(copied) {
   for (const nn::Bucket& b : parameters.buckets()) {
     comm::Communicator& ranks = sharers.of(b);
@@ -86,11 +91,19 @@ GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers,
     for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
     if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, sharers, wire));
     else parts_.push_back(std::make_unique<OfStep>(b, sharers, wire));
-    if (!has_shared_scale(wire)) continue;
-    std::vector<std::int64_t> values;
-    for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
-    parts_.back()->shared = std::make_unique<SharedScaleSum>(stream, ranks.size(), values, room_of(wire, config.mu_growth));
+    if (has_shared_scale(wire)) share_scales(stream, *parts_.back(), sharers, end, config);
   }
+}
+
+void GradientSums::share_scales(Stream& stream, Part& part, const Sharers& sharers, const SharedEnd& end, const CommConfig& config) {
+  const nn::Bucket& b = *part.bucket;
+  const Parameter& front = *b.parameters.front();
+  comm::Communicator& parts = sharers.parts_of(b);
+  std::vector<SummedTensor> tensors;
+  for (const Parameter* p : b.parameters) tensors.push_back({p->shape.count(), p->whole().count()});
+  part.shared = std::make_unique<SharedScaleSum>(stream, part.ranks.size(), std::move(tensors), room_of(part.wire, config.mu_growth),
+                                                 ScaleSharers{parts, &front == end.parameter ? end.stages : alone_});
+  part.leads = part.ranks.rank() == 0 && parts.rank() == 0 && (!front.cut || front.cut.first_copy);
 }
 
 GradientSums::~GradientSums() {
@@ -253,33 +266,47 @@ std::vector<float> GradientSums::gathered_values(Stream& stream) {
   return out;
 }
 
-std::vector<std::string> GradientSums::scaled_tensors() const {
-  std::vector<std::string> out;
-  for (const auto& part : parts_)
-    for (std::size_t i = 0; part->shared && i < part->bucket->parameters.size(); ++i)
-      if (part->shared->scales(i)) out.push_back(part->bucket->parameters[i]->path);
-  return out;
-}
-
-std::vector<ScaleUse> GradientSums::scale_uses(Stream& stream) const {
-  std::vector<ScaleUse> out;
+std::map<const Parameter*, ScaleUse> GradientSums::scale_uses(Stream& stream) const {
+  std::map<const Parameter*, ScaleUse> out;
   for (const auto& part : parts_) {
     if (!part->shared) continue;
     const std::vector<ScaleUse> uses = part->shared->uses(stream);
-    out.insert(out.end(), uses.begin(), uses.end());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < part->bucket->parameters.size(); ++i)
+      if (part->shared->scales(i)) out.emplace(part->bucket->parameters[i], uses[next++]);
   }
   return out;
 }
 
-bool GradientSums::adapts() const {
-  return std::ranges::any_of(parts_, [](const auto& part) { return part->shared && part->shared->adapts(); });
+void GradientSums::join_ends(Stream& stream) {
+  for (const auto& part : parts_)
+    if (part->shared) part->shared->join_other_sums(stream);
 }
 
 void GradientSums::visit_state(StateVisitor& visitor) {
-  for (const auto& part : parts_) {
-    const std::string& path = part->bucket->parameters.front()->path;
-    if (part->shared && part->shared->adapts()) visitor.section(path, *part->shared);
-    else visitor.unused(path);
+  if (!visitor.has("mu")) return visit_tables(visitor);
+  for (const Parameter* p : parameters_.list()) visit_factor(visitor, *p);
+}
+
+void GradientSums::visit_factor(StateVisitor& visitor, const Parameter& p) {
+  const std::string name = "mu." + p.path;
+  const auto at = part_of_.find(&p.gradient);
+  const Part* const part = at != part_of_.end() ? parts_[at->second].get() : nullptr;
+  const std::size_t i = part ? std::size_t(std::ranges::find(part->bucket->parameters, &p) - part->bucket->parameters.begin()) : 0;
+  if (part == nullptr || !part->shared || !part->shared->adapts() || !part->shared->scales(i) || !visitor.has(name))
+    return visitor.unused(name);
+  static const Cut of_another = Cut::copied({1}, 2, false);
+  const Tensor mu = part->shared->mu().rows(std::int64_t(i), 1);
+  visitor.state(name + ".factor", {Stored::plain(mu), {1}, 0, part->leads ? nullptr : &of_another}, Tiny::keep);
+}
+
+// Of an earlier version: those of all parameters of a bucket, under the name of its first one.
+void GradientSums::visit_tables(StateVisitor& visitor) {
+  for (const Parameter* p : parameters_.list()) {
+    const auto of = std::ranges::find_if(
+        parts_, [&](const auto& part) { return part->bucket->parameters.front() == p && part->shared && part->shared->adapts(); });
+    if (of != parts_.end()) visitor.optional(p->path + ".mu", (*of)->shared->mu());
+    else visitor.unused(p->path);
   }
 }
 

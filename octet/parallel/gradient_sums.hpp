@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -37,7 +38,7 @@ class GradientSums final : public GradientListener {
  public:
   /// Of several ranks, listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this;
   /// or null. `copied`: sums that come first, of each bucket's own rank.
-  GradientSums(Stream&, Stream* side, const Sharers&, const nn::Parameters&, const CommConfig&, CopiedGradients& copied);
+  GradientSums(Stream&, Stream* side, const Sharers&, const SharedEnd&, const nn::Parameters&, const CommConfig&, CopiedGradients& copied);
   ~GradientSums() override;
 
   /// Whether one rank has all of the gradients' sums.
@@ -50,18 +51,17 @@ class GradientSums final : public GradientListener {
   void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
+  /// After the step's sums of gradients, on both stages of a SharedEnd: its two exchanges have one factor mu, which moves now.
+  void join_ends(Stream&);
 
   /// All sums of this step as one row, in the order of the parameters' list. All ranks call it.
   std::vector<float> gathered_values(Stream&);
 
-  /// Paths of the tensors whose sums have one shared scale, in the order of scale_uses(). Empty for other formats.
-  std::vector<std::string> scaled_tensors() const;
-  /// Of each, in the last exchange: a step has one, or one per micro-batch where sums are divided. Waits for the stream.
-  std::vector<ScaleUse> scale_uses(Stream&) const;
+  /// Of each tensor here whose sums have one shared scale, in the last exchange: a step has one, or one per micro-batch where sums are
+  /// divided. Empty for other formats. Waits for the stream.
+  std::map<const Parameter*, ScaleUse> scale_uses(Stream&) const;
 
-  /// Whether there are factors mu.
-  bool adapts() const;
-  /// These.
+  /// The factors mu, each once per whole parameter.
   void visit_state(StateVisitor&);
 
  private:
@@ -71,6 +71,7 @@ class GradientSums final : public GradientListener {
     comm::Communicator &ranks, &owners, &copies;  // of all that have it, those that divide it, those that have the same part
     Wire wire;
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
+    bool leads = false;                      // of all ranks with a part of it, or a copy: this one saves its factors
     std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
 
     Part(const nn::Bucket& b, const Sharers& s, Wire w) : bucket(&b), ranks(s.of(b)), owners(s.owners_of(b)), copies(s.copies), wire(w) {}
@@ -93,6 +94,9 @@ class GradientSums final : public GradientListener {
   class OfMicroBatches;
   void begin(Stream&, const Gradient&) override;
   void complete(Stream&, const Gradient&) override;
+  void share_scales(Stream&, Part&, const Sharers&, const SharedEnd&, const CommConfig&);
+  void visit_factor(StateVisitor&, const Parameter&);
+  void visit_tables(StateVisitor&);
   void sum(Stream&, Part&);
   void sum_values(Stream&, Part&, const Tensor& values);
   void sum_own_part(Stream&, const Part&, const Tensor& values);
@@ -110,11 +114,15 @@ class GradientSums final : public GradientListener {
   Stream* side_;
   bool exchanged_ = false;  // since the last join()
   CopiedGradients& copied_;
+  comm::SelfCommunicator alone_;
   struct Exchange {
     bool begun = false;  // since the last join()
     Point end;           // of the last one
   };
   std::unordered_map<const void*, Exchange> exchanges_of_;  // of memory that buckets share in turn
 };
+
+/// Whether sums of a parameter's gradient, stored as `gradients` where it may be narrow, travel with one scale for all of it.
+bool sums_share_scale(const Parameter&, const CommConfig&, Storage gradients);
 
 }  // namespace octet::parallel

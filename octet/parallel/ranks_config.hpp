@@ -37,6 +37,8 @@ struct RanksConfig {
   std::int64_t of_part() const { return sequence_groups() * context; }
   /// Of so many ranks that have the same part of the model, those of a group that divides their state.
   std::int64_t of_shards(std::int64_t ranks) const { return shard > 0 ? shard : ranks; }
+  /// Whether so many data ranks have complete groups of experts and of shards.
+  bool fits_groups(std::int64_t data_ranks) const { return data_ranks % expert == 0 && (shard == 0 || data_ranks * context % shard == 0); }
   /// On all axes but data.
   std::int64_t beside_data() const { return of_sequence(); }
   /// On all axes of the mesh.

@@ -9,8 +9,26 @@ std::unique_ptr<Stream> queue_beside(Stream& stream, const comm::Communicator& r
 }
 
 Sharers sharers_of(Axes& axes, bool trains) {
-  if (!trains) return {axes.alone(), axes.alone(), axes.alone(), axes.alone()};
-  return {axes.data(), axes.same_experts(), axes.shards(), axes.same_shard()};
+  comm::Communicator& alone = axes.alone();
+  if (!trains) return {alone, alone, alone, alone, alone, alone, alone};
+  return {axes.data(), axes.same_experts(), axes.shards(), axes.shards_of_stacks(), axes.same_shard(), axes.tensor(), axes.experts()};
+}
+
+// The first and the last stage, where this is one of them and both have a parameter.
+std::unique_ptr<comm::Communicator> stages_of(Axes& axes, bool shared) {
+  comm::Communicator& stages = axes.pipeline();
+  if (!shared || !axes.has_stages()) return nullptr;
+  const int last = stages.size() - 1;
+  const bool end = stages.rank() == 0 || stages.rank() == last;
+  std::unique_ptr<comm::Communicator> out = stages.split(end ? 0 : 1,
+                                                         stages.rank() == 0 ? 0
+                                                         : end              ? 1
+                                                                            : stages.rank() - 1,
+                                                         end ? 2 : last - 1);
+  if (!end) return nullptr;
+  const int first = axes.all().rank() % axes.of_stage();
+  out->report_to(axes.all(), {first, first + last * axes.of_stage()});
+  return out;
 }
 
 std::unique_ptr<SideWork> work_beside(Stream* queue) {
@@ -27,7 +45,9 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
       beside_products_(work_beside(activation_queue_.get())),
       copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
-      gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), parameters, c, copied_gradients_),
+      of_ends_(stages_of(axes, trains && ends != nullptr)),
+      gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), {ends, of_ends_ ? *of_ends_ : axes.alone()}, parameters, c,
+                     copied_gradients_),
       weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
@@ -36,19 +56,8 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
     if (model->size() > 1) owners_.push_back(model);
   if (axes.has_stages()) reserve_for_values(stream);
-  if (trains && axes.has_stages() && ends != nullptr) share_ends();
   // Stages have other parameters, so that all of them draw as one does.
   for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % axes.of_stage());
-}
-
-void Sharding::share_ends() {
-  comm::Communicator& stages = axes_.pipeline();
-  const int last = stages.size() - 1;
-  const bool end = stages.rank() == 0 || stages.rank() == last;
-  of_ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
-  if (!end) return of_ends_.reset();
-  const int first = axes_.all().rank() % axes_.of_stage();
-  of_ends_->report_to(axes_.all(), {first, first + last * axes_.of_stage()});
 }
 
 void Sharding::begin_step(int micro_batches, bool exchanges) {
@@ -72,6 +81,7 @@ void Sharding::end_step(Stream& stream) {
   if (!exchanges_) return;
   if (gradient_sums_.empty()) copied_gradients_.sum(stream);
   if (of_ends_) of_ends_->all_reduce(stream, ends_->gradient.stored().values(), comm::Reduction::sum);
+  gradient_sums_.join_ends(stream);
 }
 
 void Sharding::sum_over_parts(Stream& stream, const Tensor& x) {
@@ -93,9 +103,6 @@ comm::Traffic Sharding::traffic(comm::Collective c) const {
   return of_ends_ ? sum + of_ends_->traffic(c) : sum;
 }
 
-void Sharding::visit_state(StateVisitor& visitor) {
-  if (gradient_sums_.adapts()) visitor.section("gradient_sums", gradient_sums_);
-  else visitor.unused("gradient_sums");
-}
+void Sharding::visit_state(StateVisitor& visitor) { visitor.section("gradient_sums", gradient_sums_); }
 
 }  // namespace octet::parallel

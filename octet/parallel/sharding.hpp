@@ -49,7 +49,6 @@ class Sharding {
 
  private:
   bool divides_masters() const { return parameters_.share().divides(nn::Divided::masters); }
-  void share_ends();
 
   Axes& axes_;
   const nn::Parameters& parameters_;
@@ -57,11 +56,11 @@ class Sharding {
   std::unique_ptr<Stream> activation_queue_, gradient_queue_;  // null: exchanges run in the stream
   std::unique_ptr<SideWork> beside_products_;
   CopiedGradients copied_gradients_;
+  std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null
   GradientSums gradient_sums_;
   DividedWeights weights_;
-  std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null
-  std::vector<comm::Communicator*> owners_;      // of parts of the state
-  bool exchanges_ = true;                        // in this step
+  std::vector<comm::Communicator*> owners_;  // of parts of the state
+  bool exchanges_ = true;                    // in this step
 };
 
 }  // namespace octet::parallel

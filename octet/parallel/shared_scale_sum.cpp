@@ -15,18 +15,31 @@ ops::MuGrowth growth_of(SumRoom room) {
 
 Stored codes_of(const Tensor& codes, const Tensor& scales) { return {.codes = codes, .scales = scales, .storage = Storage::e4m3_tensor}; }
 
+std::vector<SummedTensor> whole_tensors(const std::vector<std::int64_t>& values) {
+  std::vector<SummedTensor> out;
+  for (const std::int64_t n : values) out.push_back({n, n});
+  return out;
+}
+
+void join(Stream& stream, comm::Communicator& ranks, const Tensor& x, comm::Reduction reduction) {
+  if (ranks.size() > 1) ranks.all_reduce(stream, x, reduction);
+}
+
 }  // namespace
 
-SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, std::vector<std::int64_t> values, SumRoom room)
-    : ranks_(ranks), values_(std::move(values)), growth_(growth_of(room)) {
-  const std::int64_t n = std::int64_t(values_.size());
+SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, const std::vector<std::int64_t>& values, SumRoom room)
+    : SharedScaleSum(stream, ranks, whole_tensors(values), room, {alone_, alone_}) {}
+
+SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, std::vector<SummedTensor> tensors, SumRoom room, const ScaleSharers& sharers)
+    : ranks_(ranks), tensors_(std::move(tensors)), sharers_(sharers), growth_(growth_of(room)) {
+  const std::int64_t n = std::int64_t(tensors_.size());
   const auto table = [&](Shape shape, DType dtype) { return stream.zeros(shape, dtype, Lifetime::run, Category::quantizer_state); };
   mu_ = table({n}, DType::f32), amax_ = table({n}, DType::f32), scales_ = table({n, 2}, DType::f32), unit_ = table({2}, DType::f32);
   overflow_ = table({n, 2}, DType::i64), underflow_ = table({n, 2}, DType::i64);
-  const std::vector<float> first(values_.size(), room == SumRoom::prescaled ? 1.0f / float(ranks) : 1.0f);
+  const std::vector<float> first(tensors_.size(), room == SumRoom::prescaled ? 1.0f / float(ranks) : 1.0f);
   upload(stream, first.data(), mu_);
-  std::vector<std::int64_t> most;  // 0.001% of the values
-  for (const std::int64_t count : values_) most.push_back(count / 100'000);
+  std::vector<std::int64_t> most;  // 0.001% of the values that are counted
+  for (const SummedTensor& t : tensors_) most.push_back(counted(t) / 100'000);
   limits_ = table({n}, DType::i64);
   upload(stream, most.data(), limits_);
   const float unit[2] = {1, 0};
@@ -34,21 +47,37 @@ SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, std::vector<std::int64
 }
 
 void SharedScaleSum::all_reduce(Stream& stream, comm::Communicator& comm, std::span<const Tensor> x) {
-  check(x.size() == values_.size(), "shared_scale_sum: wants {} tensors, got {}", values_.size(), x.size());
+  check(x.size() == tensors_.size(), "shared_scale_sum: wants {} tensors, got {}", tensors_.size(), x.size());
   for (std::size_t t = 0; t < x.size(); ++t)
-    check(x[t].count() == values_[t], "shared_scale_sum: tensor {} must have {} values, got {}", t, values_[t], x[t].shape);
+    check(x[t].count() == tensors_[t].values, "shared_scale_sum: tensor {} must have {} values, got {}", t, tensors_[t].values, x[t].shape);
   ops::tensor_maxima(stream, x, amax_);
   comm.all_reduce(stream, amax_, comm::Reduction::max);
+  join(stream, sharers_.parts, amax_, comm::Reduction::max);
   ops::common_scales(stream, amax_, mu_, scales_);
   clear(stream, overflow_), clear(stream, underflow_);
   for (std::size_t t = 0; t < x.size(); ++t) {
-    if (scales(t)) reduce_tensor(stream, comm, t, x[t].reshaped({values_[t]}));
+    if (scales(t)) reduce_tensor(stream, comm, t, x[t].reshaped({tensors_[t].values}));
     else comm.all_reduce(stream, x[t], comm::Reduction::sum);
   }
-  comm.all_reduce(stream, overflow_, comm::Reduction::sum);
-  comm.all_reduce(stream, underflow_, comm::Reduction::sum);
+  for (const Tensor& counts : {overflow_, underflow_}) {
+    comm.all_reduce(stream, counts, comm::Reduction::sum);
+    join(stream, sharers_.parts, counts, comm::Reduction::sum);
+  }
+  if (sharers_.other_sums.size() == 1) advance(stream);
+}
+
+void SharedScaleSum::join_other_sums(Stream& stream) {
+  if (sharers_.other_sums.size() == 1) return;
+  for (const Tensor& counts : {overflow_, underflow_}) sharers_.other_sums.all_reduce(stream, counts, comm::Reduction::sum);
+  advance(stream);
+}
+
+void SharedScaleSum::advance(Stream& stream) {
   ops::advance_mu(stream, {.mu = mu_, .counts = overflow_, .limits = limits_, .growth = growth_});
 }
+
+// Values of which several ranks have copies are counted on each.
+std::int64_t SharedScaleSum::counted(const SummedTensor& t) const { return t.values * sharers_.parts.size() * sharers_.other_sums.size(); }
 
 void SharedScaleSum::reduce_tensor(Stream& stream, comm::Communicator& comm, std::size_t t, const Tensor& x) {
   const auto row = [&](const Tensor& table) { return table.rows(std::int64_t(t), 1).reshaped({2}); };
@@ -68,16 +97,14 @@ void SharedScaleSum::reduce_tensor(Stream& stream, comm::Communicator& comm, std
 std::vector<ScaleUse> SharedScaleSum::uses(Stream& stream) const {
   const HostCopy mu(stream, mu_), overflow(stream, overflow_), underflow(stream, underflow_);
   std::vector<ScaleUse> out;
-  for (std::size_t t = 0; t < values_.size(); ++t) {
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
     if (!scales(t)) continue;
-    const double count = double(values_[t]);
+    const double count = double(counted(tensors_[t]));
     out.push_back({.mu = mu.as<float>()[t],
                    .overflow = double(overflow.as<std::int64_t>()[2 * t]) / count,
                    .underflow = double(underflow.as<std::int64_t>()[2 * t + 1]) / count / ranks_});
   }
   return out;
 }
-
-void SharedScaleSum::visit_state(StateVisitor& visitor) { visitor.optional("mu", mu_); }
 
 }  // namespace octet::parallel

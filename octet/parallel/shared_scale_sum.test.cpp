@@ -78,6 +78,47 @@ TEST(SharedScaleSum, CountsAreThoseOfPlainLoops) {
   }
 }
 
+// Two ranks have a tensor, or each of four has half of it, with the exchange of its half beside.
+TEST(SharedScaleSum, PartsOfATensorHaveTheSumsOfTheWholeOne) {
+  const std::int64_t half = n / 2 - n / 2 % storage_block;  // less than fewest_values
+  std::vector<double> whole, parts[2];
+  float mu_of_whole = 0, mu_of_parts = 0;
+  std::int64_t overflow_of_whole = 0, overflow_of_parts = 0;
+  const auto values = [](int rank, std::int64_t first, std::int64_t count) {
+    const std::vector<float> all = values_of(rank, true);
+    std::vector<float> out(all.begin() + first, all.begin() + first + count);
+    if (first > 0) out[0] = 9;  // the maximum is in one of the parts
+    return out;
+  };
+  comm::run_on_threads({.ranks = 2}, [&](Communicator& c) {
+    Stream s(Device::cpu);
+    SharedScaleSum sum(s, 2, {2 * half}, SumRoom::adapted_at_zero);
+    std::vector<float> all = values(c.rank(), 0, half), second = values(c.rank(), half, half);
+    all.insert(all.end(), second.begin(), second.end());
+    const Tensor x = testing::tensor_of(s, all, {2 * half});
+    sum.all_reduce(s, c, std::span(&x, 1));
+    if (c.rank() == 0)
+      whole = testing::values(x), mu_of_whole = sum.mu().f32()[0], overflow_of_whole = sum.overflow().as<std::int64_t>()[0];
+  });
+  comm::run_on_threads({.ranks = 4}, [&](Communicator& c) {
+    Stream s(Device::cpu);
+    comm::SelfCommunicator alone;
+    const int part = c.rank() % 2;
+    const auto sharers = c.split(part, c.rank() / 2, 2), others = c.split(c.rank() / 2, part, 2);
+    SharedScaleSum sum(s, 2, {{half, 2 * half}}, SumRoom::adapted_at_zero, {*others, alone});
+    const Tensor x = testing::tensor_of(s, values(c.rank() / 2, part * half, half), {half});
+    sum.all_reduce(s, *sharers, std::span(&x, 1));
+    EXPECT_TRUE(sum.scales(0)) << "the whole tensor is large enough";
+    if (c.rank() < 2) parts[part] = testing::values(x);
+    if (c.rank() == 3) mu_of_parts = sum.mu().f32()[0], overflow_of_parts = sum.overflow().as<std::int64_t>()[0];
+  });
+  parts[0].insert(parts[0].end(), parts[1].begin(), parts[1].end());
+  EXPECT_EQ(parts[0], whole);
+  EXPECT_EQ(mu_of_parts, mu_of_whole);
+  EXPECT_EQ(overflow_of_parts, overflow_of_whole);
+  EXPECT_GT(overflow_of_whole, 0);
+}
+
 TEST(SharedScaleSum, MuFindsTheRoomThatCoherentSumsNeed) {
   const Outcome first = run(4, SumRoom::adapted_at_zero, true), later = run(4, SumRoom::adapted_at_zero, true, 6);
   EXPECT_EQ(first.mu, 0.5);

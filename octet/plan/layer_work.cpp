@@ -1,6 +1,7 @@
 #include "octet/plan/layer_work.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace octet::plan {
 namespace {
@@ -9,8 +10,8 @@ constexpr double tile = 128;  // rows of a tile of results
 
 // Both directions of y = x W^T with W [out, in].
 void add_matrix(std::vector<Product>& to, double rows, double in, double out, double count) {
-  to.push_back({rows, out, in, count});
-  to.push_back({rows, in, out, count});
+  to.push_back({.rows = rows, .columns = out, .inner = in, .count = count, .exchanges = true});
+  to.push_back({.rows = rows, .columns = in, .inner = out, .count = count, .exchanges = true});
   to.push_back({.rows = out, .columns = in, .inner = rows, .count = count, .result_bytes = 8});
 }
 
@@ -52,6 +53,18 @@ double seconds_of(const std::vector<Product>& products, const machine::MachineCo
     idle += std::min(1.0, p.count) * c.wave_results * p.inner;  // half of 2 x results x inner
   }
   return (operations + idle) / (c.gemm_tflops * 1e12 * gain) + c.output_passes * bytes / (c.memory_gbs * 1e9);
+}
+
+double exposed_exchanges(const std::vector<Product>& products, const machine::MachineConstants& c, double gain, double seconds) {
+  constexpr double hides = 0.6;  // of a product: its first or last pieces wait; fitted
+  const double each = seconds / 8, least = c.exposed_tensor * each;
+  double others = 8, exposed = 0;
+  for (Product p : products) {
+    if (!p.exchanges) continue;
+    const double layers = std::exchange(p.count, 1);
+    exposed += layers * std::max(least, each - hides * seconds_of({p}, c, gain)), others -= layers;
+  }
+  return exposed + std::max(0.0, others) * least;
 }
 
 double attention_seconds(const PlannedModel& m, const Job& job, const Layout& l, double tokens) {

@@ -53,9 +53,9 @@ DeferredBytes deferred_bytes_per_token(const PlannedModel& m, const Layout& l) {
 LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   const Software s = program_(l);
   const double tensor = double(l.tensor), tokens = double(l.micro_batch) * double(job_.sequence) / (tensor * double(l.context));
-  // Experts' states are divided among other ranks: tensor x context x data / experts of them have the same.
+  // Experts' states are divided among other ranks: tensor x shards / experts of them have the same.
   const double routed = model_.routed_parameters() / double(l.experts);
-  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.sharers() / l.experts);
+  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
   LayerMemory out;
   out.layer = states(s.weight, s.operands, s.gradient, s.divided, model_.dense_parameters() / tensor, l.zero, l.shards()) +
               states(s.weight, s.operands, s.gradient, s.divided, routed, l.zero, same);

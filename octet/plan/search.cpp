@@ -40,7 +40,7 @@ std::vector<parallel::Schedule> schedules(const Layout& l) {
 // One of all ranks, and those within nodes.
 std::vector<std::int64_t> shard_groups(const Layout& l, const Job& job) {
   const std::int64_t inside = job.per_node() / l.tensor;
-  const bool several = l.zero > 0 && l.experts == 1 && inside > 1 && inside < l.sharers() && l.sharers() % inside == 0;
+  const bool several = l.zero > 0 && inside % l.experts == 0 && inside > 1 && inside < l.sharers() && l.sharers() % inside == 0;
   return several ? std::vector<std::int64_t>{0, inside} : std::vector<std::int64_t>{0};
 }
 

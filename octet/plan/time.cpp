@@ -60,12 +60,14 @@ double local_parameters(const PlannedModel& m, const Layout& l) {
   return m.dense_parameters() / double(l.tensor) + m.routed_parameters() / double(l.experts);
 }
 
+// The ranks of a shard group that have the same experts.
+std::int64_t shards_of_stacks(const Layout& l) { return std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts); }
+
 // Bytes that a step of the data axis sends at a stage of so many layers. Stages 2 and 3 send in every micro-batch.
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
   const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
-  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.sharers() / l.experts);
-  const double routed = layers * m.routed_parameters() / double(l.experts) * share(same) / std::max(divided, 1e-9);
+  const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l)) / std::max(divided, 1e-9);
   const double parameters = blocks + (divided > 0 ? routed : 0);
   constexpr double end_gradient = 4, end_weight = 2;
   if (l.zero == 0) return divided * 2 * (s.sent_gradient * parameters + end_gradient * ends);
@@ -78,7 +80,8 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
 // Of gradients' sums among the ranks that have the same part, once per step.
 double bytes_of_copies(const PlannedModel& m, const Layout& l, const Software& s, double layers) {
   const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
-  return 2 * share(l.same_shard()) * (s.sent_gradient * blocks + 4 * ends) / double(l.shards());
+  const double stacks = layers * m.routed_parameters() / double(l.experts) / double(shards_of_stacks(l));
+  return 2 * share(l.same_shard()) * (s.sent_gradient * (blocks / double(l.shards()) + stacks) + 4 * ends / double(l.shards()));
 }
 
 // Seconds of one layer and of the head, for one micro-batch on one GPU.
@@ -87,11 +90,13 @@ struct LayerTime {
   double head = 0;
 };
 
+double gain_of(const machine::MachineConstants& c, const Software& s) { return s.eight_bit ? c.eight_bit_gain * s.product_rate : 1; }
+
 LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   const machine::MachineConstants& c = job.machine;
   const double tokens = double(l.micro_batch) * double(job.sequence) / (double(l.tensor) * double(l.context));
   const double h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns()), f = m.active_hidden();
-  const double gain = s.eight_bit ? c.eight_bit_gain * s.product_rate : 1, memory_rate = c.memory_gbs * 1e9;
+  const double gain = gain_of(c, s), memory_rate = c.memory_gbs * 1e9;
   LayerTime out;
   StepTime& t = out.layer;
   t.gemms = seconds_of(dense_products(m, l, tokens * double(l.tensor)), c, gain) +
@@ -122,6 +127,15 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   out.experts = (s.rows_to_experts * code + 2 * 2 + again) * h * tokens / double(l.tensor) * m.expert_layers() / double(m.layers()) *
                 rows_per_token(m, l, job, s).all();
   return out;
+}
+
+// The exchanges of a layer among tensor ranks, forward and backward, that computation does not hide.
+double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  if (l.tensor == 1) return 0;
+  const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
+  const double all = layer_volume(m, l, job, s).tensor / link_rate(job.machine, 2 * tokens * double(m.shape.width));
+  if (!s.overlaps_tensor) return all;
+  return exposed_exchanges(dense_products(m, l, tokens), job.machine, gain_of(job.machine, s), all);
 }
 
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
@@ -161,9 +175,8 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const Volume sent = layer_volume(m, l, job, s);
   const std::vector<std::int64_t> stages = layers_of_stages(m, l, job);
   const double micro_batches = double(job.micro_batches(l)), pipeline = double(l.pipeline), mean_layers = double(m.layers()) / pipeline;
-  const double tensor_bytes = double(l.micro_batch) * double(job.sequence) / double(l.context) * double(m.shape.width);  // values
   StepTime layer = one.layer;
-  layer.tensor = (s.overlaps_tensor ? job.machine.exposed_tensor : 1) * sent.tensor / link_rate(job.machine, 2 * tensor_bytes);
+  layer.tensor = exposed_tensor(m, l, job, s);
   // A ring hides its transfers under attention.
   layer.context =
       std::max(0.1 * sent.context / rate(job, l.tensor, l.context), sent.context / rate(job, l.tensor, l.context) - layer.attention);

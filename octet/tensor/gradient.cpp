@@ -12,12 +12,12 @@ void Gradient::add_use(GradientUse use) {
 
 void Gradient::bind(const Stored& stored, const Tensor& draws) {
   stored_ = stored, draws_ = draws;
-  check(!coded() || may_be_narrow(), "gradient: a sum of many parts cannot be stored as {}", stored.storage);
+  check(!coded() || may_be_narrow() || uses_ == 1, "gradient: a sum of many parts cannot be stored as {}", stored.storage);
   check(!coded() || bool(draws), "gradient: {} needs the numbers of its draws", stored.storage);
 }
 
 void Gradient::begin(Contents contents) {
-  check(contents != Contents::stale || product_, "gradient: without a GEMM to store its first sum it must begin at zero");
+  check(contents != Contents::stale || product_ || coded(), "gradient: without a GEMM to store its first sum it must begin at zero");
   contents_ = contents, pending_ = uses_, numbered_ = false;
 }
 

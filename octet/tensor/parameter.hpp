@@ -51,8 +51,12 @@ struct Parameter {
   const Shape& whole() const { return cut ? cut.whole : shape; }
   bool decays() const { return role != ParameterRole::vector; }
   Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }
-  Storage gradient_storage(Storage products) const {
-    return gradient.may_be_narrow() && role != ParameterRole::router ? products : Storage::f32;
+  /// `products`: of matrices whose gradients are one GEMM each per micro-batch; others are f32. `ends`: so are those of one use to which
+  /// many parts are added, as of an untied embedding and head, if that is e4m3.
+  Storage gradient_storage(Storage products, bool ends = false) const {
+    if (gradient.may_be_narrow()) return role != ParameterRole::router ? products : Storage::f32;
+    const bool follows = ends && products == Storage::e4m3 && role == ParameterRole::matrix && gradient.uses() == 1;
+    return follows ? products : Storage::f32;
   }
 };
 

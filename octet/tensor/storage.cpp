@@ -3,13 +3,13 @@
 namespace octet {
 
 Shape scales_shape(Storage s, std::int64_t count) {
-  if (scales_tensor(s)) return {2};
-  if (!scales_blocks(s)) return {0};
+  const std::int64_t scalars = facts(s).scalars;
+  if (!scales_blocks(s)) return {scalars};
   const std::int64_t blocks = (count + storage_block - 1) / storage_block;
-  return s == Storage::e4m3_expanded ? Shape{blocks, 3} : Shape{blocks};
+  return scalars > 1 ? Shape{blocks, scalars} : Shape{blocks};
 }
 
-DType scales_type(Storage s) { return s == Storage::e4m3 || s == Storage::e4m3_root ? DType::e8m0 : DType::f32; }
+DType scales_type(Storage s) { return facts(s).scales; }
 
 Stored Stored::plain(const Tensor& t) {
   check(t.dtype == DType::f32 || t.dtype == DType::bf16, "storage: plain values are f32 or bf16, got {}", t.dtype);

@@ -20,21 +20,66 @@ enum class Storage : std::uint8_t {
 /// Consecutive values, in row-major order, that share the scales of a storage by blocks. The last block may be shorter.
 inline constexpr std::int64_t storage_block = 128;
 
-constexpr std::string_view name(Storage s) {
-  constexpr std::string_view names[] = {"f32", "bf16", "bf16_nearest", "f16", "e4m3", "e4m3_tensor", "e4m3_expanded", "e4m3_root"};
-  return names[std::size_t(s)];
-}
-inline std::string to_text(Storage s) { return std::string(name(s)); }
+/// The values that share scalars.
+enum class Scaled : std::uint8_t { none, tensor, blocks };
 
-/// The type of its codes.
-constexpr DType code_type(Storage s) {
-  constexpr DType types[] = {DType::f32, DType::bf16, DType::bf16, DType::f16, DType::e4m3, DType::e4m3, DType::e4m3, DType::e4m3};
-  return types[std::size_t(s)];
+/// All that is known of a storage but its codec (ops/stored/): sizes, parts of variables, checkpoints, choices and words follow from it.
+struct StorageFacts {
+  Storage storage;
+  std::string_view name;
+  DType codes;
+  Scaled scaled = Scaled::none;
+  DType scales = DType::f32;
+  int scalars = 0;              // per tensor, or per block
+  std::string_view words = "";  // behind "1 byte per value"
+  struct For {
+    bool masters = false, gradients = false, m = false, v = false;
+  } variables = {};  // for which it can be chosen
+};
+
+inline constexpr StorageFacts storages[] = {
+    {Storage::f32, "f32", DType::f32, Scaled::none, DType::f32, 0, "", {true, true, true, true}},
+    {Storage::bf16, "bf16", DType::bf16, Scaled::none, DType::f32, 0, "", {true, true, true, true}},
+    {Storage::bf16_nearest, "bf16_nearest", DType::bf16, Scaled::none, DType::f32, 0, "", {.masters = true}},
+    {Storage::f16, "f16", DType::f16, Scaled::tensor, DType::f32, 2, ", a scale per tensor", {.masters = true, .v = true}},
+    {Storage::e4m3, "e4m3", DType::e4m3, Scaled::blocks, DType::e8m0, 1, ", a scale per 128 values", {.gradients = true, .m = true}},
+    {Storage::e4m3_tensor, "e4m3_tensor", DType::e4m3, Scaled::tensor, DType::f32, 2, ", a scale per tensor", {true, true, true, true}},
+    {Storage::e4m3_expanded,
+     "e4m3_expanded",
+     DType::e4m3,
+     Scaled::blocks,
+     DType::f32,
+     3,
+     ", a scale and an exponent per 128 values",
+     {.m = true, .v = true}},
+    {Storage::e4m3_root, "e4m3_root", DType::e4m3, Scaled::blocks, DType::e8m0, 1, ", its root with a scale per 128 values", {.v = true}},
+};
+consteval bool in_their_order() {
+  for (std::size_t i = 0; i < std::size(storages); ++i)
+    if (storages[i].storage != Storage(i)) return false;
+  return true;
 }
+static_assert(in_their_order());
+
+/// On the host.
+constexpr const StorageFacts& facts(Storage s) { return storages[std::size_t(s)]; }
+constexpr std::string_view name(Storage s) { return facts(s).name; }
+inline std::string to_text(Storage s) { return std::string(name(s)); }
+/// The type of its codes.
+constexpr DType code_type(Storage s) { return facts(s).codes; }
+
+/// A bit per storage, which kernels read, too.
+consteval std::uint32_t storages_with(Scaled scaled) {
+  std::uint32_t bits = 0;
+  for (const StorageFacts& f : storages) bits |= std::uint32_t(f.scaled == scaled) << unsigned(f.storage);
+  return bits;
+}
+inline constexpr std::uint32_t tensor_scaled = storages_with(Scaled::tensor), block_scaled = storages_with(Scaled::blocks);
+
 /// One scale for all values.
-constexpr bool scales_tensor(Storage s) { return s == Storage::f16 || s == Storage::e4m3_tensor; }
+constexpr bool scales_tensor(Storage s) { return (tensor_scaled >> unsigned(s) & 1) != 0; }
 /// A scale per block of 128 values.
-constexpr bool scales_blocks(Storage s) { return s == Storage::e4m3 || s == Storage::e4m3_expanded || s == Storage::e4m3_root; }
+constexpr bool scales_blocks(Storage s) { return (block_scaled >> unsigned(s) & 1) != 0; }
 
 /// Codes are not values by themselves.
 constexpr bool has_scales(Storage s) { return scales_tensor(s) || scales_blocks(s); }

@@ -32,7 +32,7 @@ OPTIONAL = {
     "data.document_mask": (0.2, [True]), "train.average": (0.1, [0.5]), "train.health_every": (0.4, [1, 2]), "train.sample_every": (0.15, [3]),
     "optim.schedule.warmup": (0.5, [0]), "optim.schedule.kind": (0.2, ["constant", "linear", "wsd"]), "optim.max_grad_norm": (0.2, [0]),
     "optim.level": (0.6, ["O1", "O2", "O3"]), "optim.master": (0.2, ["f32", "bf16", "f16", "bf16_nearest", "e4m3_tensor"]),
-    "optim.gradients": (0.2, STORAGES), "optim.m": (0.2, [*STORAGES, "e4m3_expanded"]),
+    "optim.gradients": (0.2, STORAGES), "optim.coded_ends": (0.3, [True]), "optim.m": (0.2, [*STORAGES, "e4m3_expanded"]),
     "optim.v": (0.2, ["f32", "bf16", "f16", "e4m3_expanded", "e4m3_root", "e4m3_tensor"]),
     "loss_scale.mode": (0.3, ["static", "dynamic", "off"]), "loss_scale.start": (0.2, [1024, 16777216]),
     "comm.gradients": (0.5, ["f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"]),

@@ -28,15 +28,16 @@ double norm(const std::vector<float>& x) {
 }
 
 Case steps(const std::string& family, const std::string& recipe, Storage gradients = Storage::f32,
-           scaling::SavedActivations saved = scaling::SavedActivations::bf16) {
+           scaling::SavedActivations saved = scaling::SavedActivations::bf16, bool ends = false) {
   const bool coded = saved == scaling::SavedActivations::fp8;
-  return {format("engine {} {} gradients {}{}", family, recipe, name(gradients), coded ? ", activations saved in 8 bits" : ""),
+  return {format("engine {} {} gradients {}{}{}", family, recipe, name(gradients), coded ? ", activations saved in 8 bits" : "",
+                 ends ? ", of embedding and head too" : ""),
           [=](Side& side) {
             const Device device = side.stream().device();
             train::EngineConfig config = small_engine(family, recipe);
             config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
             config.shape.vocabulary = 64;
-            config.optimizer->gradients = gradients, config.precision.activations = saved;
+            config.optimizer->gradients = gradients, config.optimizer->coded_ends = ends, config.precision.activations = saved;
             train::Engine e(config, device, machine::machine_target(device));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
@@ -146,6 +147,8 @@ std::vector<Case> make() {
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   for (const Storage gradients : {Storage::bf16, Storage::e4m3, Storage::e4m3_tensor})
     for (const char* recipe : {"bf16", "current"}) cases.push_back(steps("llama", recipe, gradients));
+  for (const char* recipe : {"bf16", "current"})
+    cases.push_back(steps("llama", recipe, Storage::e4m3, scaling::SavedActivations::bf16, true));
   for (const char* recipe : {"fp32", "bf16", "delayed", "current", "block128", "mxfp8"})
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"})
       cases.push_back(steps(family, recipe, Storage::f32, scaling::SavedActivations::fp8));

@@ -264,6 +264,71 @@ class Frameworks(unittest.TestCase):
         self.assertTrue(out[0].startswith("[0.0, 11.0, 12.0, 13.0]"), out[0])
 
 
+    @unittest.skipIf(DEVICE != "cpu", "ranks of gloo")
+    def test_weights_that_ranks_divide_are_gathered_or_refused(self):
+        code = """if True:
+            import sys, torch, torch.distributed as dist, octet, octet.torch
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
+            from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+            rank = int(sys.argv[1])
+            torch.set_num_threads(1)
+            dist.init_process_group("gloo", init_method=sys.argv[2], rank=rank, world_size=2)
+            def model(convert=True):
+                torch.manual_seed(1)
+                made = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
+                return octet.torch.convert(made, {"name": "delayed", "history": 4}) if convert else made
+            def trained(module):
+                optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+                for step in range(3):
+                    optimizer.zero_grad()
+                    for part in range(2):
+                        x = torch.randn(4, 32, generator=torch.Generator().manual_seed(10 * step + 2 * part + rank))
+                        module(x).square().sum().backward()
+                    optimizer.step()
+                return module
+            def sharded(policy=MixedPrecisionPolicy(), layers=False, module=None):
+                module = module or model()
+                for layer in module if layers else []:
+                    if isinstance(layer, torch.nn.Linear):
+                        fully_shard(layer, mp_policy=policy)
+                fully_shard(module, mp_policy=policy)
+                return module
+            copies = trained(torch.nn.parallel.DistributedDataParallel(model())).module.state_dict()
+            for layers in (False, True):
+                parts = trained(sharded(layers=layers)).state_dict()
+                for name, value in copies.items():
+                    found = parts[name].full_tensor() if hasattr(parts[name], "full_tensor") else parts[name]
+                    torch.testing.assert_close(found, value, rtol=1e-5, atol=1e-6, msg=name)
+            # Gathered in BF16; and values that change without a step.
+            half = trained(sharded(MixedPrecisionPolicy(param_dtype=torch.bfloat16)))
+            x = torch.ones(4, 32)
+            assert half(x).dtype == torch.bfloat16 and half(x).abs().sum() > 0
+            for p in half.parameters():
+                torch.nn.init.zeros_(p.detach())
+            assert half(x).abs().sum() == 0, "codes of an earlier weight"
+            late = octet.torch.convert(sharded(module=model(False)), "current")
+            assert torch.isfinite(trained(late)(x)).all()
+            mesh = init_device_mesh("cpu", (2,))
+            for broken in (FullyShardedDataParallel(model(), device_id=torch.device("cpu")),
+                           FullyShardedDataParallel(model(), use_orig_params=True, device_id=torch.device("cpu")),
+                           parallelize_module(model(), mesh, {"0": ColwiseParallel()})):
+                for grad in (True, False):
+                    with torch.set_grad_enabled(grad):
+                        try:
+                            broken(x)
+                        except octet.ConfigError as error:
+                            print(str(error)[:64])
+        """
+        store = f"file://{FOLDER.resolve()}/parts"
+        ranks = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, str(rank), store], stdout=subprocess.PIPE, text=True) for rank in range(2)]
+        for rank in ranks:
+            said = rank.communicate(timeout=240)[0].splitlines()
+            self.assertEqual(rank.returncode, 0)
+            self.assertEqual([line.split(": ")[1].split(" (")[0] for line in said[:4]], ["FullyShardedDataParallel"] * 4)
+            self.assertEqual(said[4:], ["octet.torch.Linear: the weight is a DTensor in its forward, as u"] * 2)
+
+
 class Examples(unittest.TestCase):
     def test_trainer_and_accelerate_fine_tune_with_one_line(self):
         if not all(importlib.util.find_spec(name) for name in ("transformers", "accelerate")):

@@ -6,10 +6,8 @@
 namespace octet::ops {
 namespace {
 
-using enum Storage;
-
-void check_storage(const char* what, const Stored& s, std::initializer_list<Storage> allowed) {
-  check(std::find(allowed.begin(), allowed.end(), s.storage) != allowed.end(), "adamw: {} cannot be stored as {}", what, name(s.storage));
+void check_storage(const char* what, const Stored& s, bool StorageFacts::For::*allowed) {
+  check(facts(s.storage).variables.*allowed, "adamw: {} cannot be stored as {}", what, name(s.storage));
   check_stored("adamw", s);
 }
 
@@ -21,10 +19,9 @@ void check_parameter(const AdamWParameter& p) {
         "adamw: places must be i64 [n, 4], got {} {}", p.places.dtype, p.places.shape);
   check(p.grad.shape() == shape && m.shape() == shape && v.shape() == shape, "adamw: grad, m and v must be {}, got {}, {} and {}", shape,
         p.grad.shape(), m.shape(), v.shape());
-  check_storage("value", p.value, {f32, bf16, bf16_nearest, f16, e4m3_tensor});
-  check_storage("grad", p.grad, {f32, bf16, e4m3, e4m3_tensor});
-  check_storage("m", m, {f32, bf16, e4m3, e4m3_tensor, e4m3_expanded});
-  check_storage("v", v, {f32, bf16, f16, e4m3_tensor, e4m3_expanded, e4m3_root});
+  using For = StorageFacts::For;
+  check_storage("value", p.value, &For::masters), check_storage("grad", p.grad, &For::gradients);
+  check_storage("m", m, &For::m), check_storage("v", v, &For::v);
   const bool needs_amax = scales_tensor(m.storage) || scales_tensor(v.storage);
   check(!needs_amax || (p.gradient_amax.shape == Shape{1} && p.gradient_amax.dtype == DType::f32),
         "adamw: gradient_amax must be f32 [1] for moments with a scale per tensor, got {} {}", p.gradient_amax.dtype,

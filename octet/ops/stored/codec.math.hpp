@@ -20,7 +20,7 @@
 //   keep(view, group, scalars)             writes them; called on one lane
 //   decode(lanes, view, scalars, cursor)   the values under a cursor
 //   encode(lanes, view, scalars, cursor, values, draws)
-// A new storage is such a file, its name in tensor/storage.hpp and its line below.
+// A new storage is such a file, its row of facts in tensor/storage.hpp and its lines below.
 
 namespace octet::ops {
 

@@ -61,17 +61,14 @@ __device__ __forceinline__ void add_decoded(Codec codec, const ops::StoredView& 
   }
 }
 
+template <class T>
+__device__ __forceinline__ void add_decoded(ops::PlainCodec<T>, const ops::StoredView& x, std::int64_t begin, std::int64_t n, OwnSum& sum) {
+  add_plain(x.as<T>() + begin, n, sum);
+}
+
 __device__ __forceinline__ OwnSum own_sum(const ops::StoredView& x, std::int64_t begin, std::int64_t n) {
   OwnSum sum;
-  switch (x.storage) {
-    case Storage::f32: add_plain(x.as<float>() + begin, n, sum); break;
-    case Storage::f16: add_decoded(ops::F16Codec{}, x, begin, n, sum); break;
-    case Storage::e4m3: add_decoded(ops::E4m3Codec{}, x, begin, n, sum); break;
-    case Storage::e4m3_tensor: add_decoded(ops::E4m3TensorCodec{}, x, begin, n, sum); break;
-    case Storage::e4m3_expanded: add_decoded(ops::ExpandedCodec{}, x, begin, n, sum); break;
-    case Storage::e4m3_root: add_decoded(ops::RootCodec{}, x, begin, n, sum); break;
-    default: add_plain(x.as<Bf16>() + begin, n, sum);
-  }
+  ops::with_codec(x.storage, [&](auto codec) { add_decoded(codec, x, begin, n, sum); });
   return sum;
 }
 

@@ -70,6 +70,7 @@ class Coder:
         self.by_id[number] = self
         self.like.setdefault(recipe.key, {})
         self.recorded = False  # maxima of the current step
+        self._keeps_codes = True
         self.steps = 0  # ends of steps
         self._device: Optional[torch.device] = None
         self._parts: dict[Any, list[tuple[list[int], torch.dtype, bool]]] = {}
@@ -138,6 +139,10 @@ class Coder:
         self._codec.settle()
         self._weight = (None, None)
 
+    def keep_codes(self, keeps: bool) -> None:
+        """Whether codes of the weight are kept until it changes. One that ranks gather changes without a sign, in equal memory."""
+        self._keeps_codes, self._weight = keeps, (None, None)
+
     def maxima(self) -> list[torch.Tensor]:
         """Views of the maxima of this step, float32 [1] each."""
         return [torch.from_dlpack(array) for array in self._codec.maxima()]
@@ -168,12 +173,13 @@ class Coder:
         version = None if weight.is_inference() else weight._version
         changes = Changes.steps if weight.requires_grad else 0
         key = weight.data_ptr(), version, changes, weight.dtype
-        if version is not None and self._weight[0] in ((key, True), (key, columns)):
+        if self._keeps_codes and version is not None and self._weight[0] in ((key, True), (key, columns)):
             return self._weight[1]
         self._weight = (None, None)
         codes, _ = self.codes("w", tuple(weight.shape), weight.dtype, True, columns)
         self._codec.encode_weight(queue_of(self._device), weight.detach().contiguous(), codes, records)
-        self._weight = ((key, columns), codes)
+        if self._keeps_codes:
+            self._weight = ((key, columns), codes)
         return codes
 
 

@@ -23,6 +23,7 @@ except ImportError as error:
 
 from ._errors import ConfigError
 from ._torch_coder import DEVICES, Coder, Product, Recipe
+from ._torch_shards import is_divided, require_whole
 from ._torch_steps import end_step
 
 __all__ = ["Linear", "convert", "end_step", "fp8"]
@@ -55,10 +56,14 @@ class Linear(torch.nn.Linear):
     Weight [out_features, in_features] and bias [out_features] are float32 or bfloat16; both features are multiples of 16, or of 32 where 32 values share a scale.
     The input is float32 or bfloat16 [..., in_features] on a CPU or a GPU. Codes of the weight are kept until it changes, so micro-batches
     share them, and backward reads codes of the input, 1 byte per value. A weight without requires_grad keeps none.
+    Where FSDP2 (fully_shard) divides the weight, codes are made of each gathered one, and not kept.
 
     recipe: how operands are scaled. Recipes with a history have it in state_dict(), as fp8_<recipe>_<operand>_<name>.
-    Raises ConfigError if the recipe does not exist or the features do not fit.
+    Raises ConfigError if the recipe does not exist or the features do not fit. A forward raises it for a weight of FSDP1 or of tensor
+    parallelism, which is a part or a view.
     """
+
+    _gathered = False  # FSDP2 gathers the weight around each forward and backward
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Optional[torch.dtype] = None, *,
                  recipe: RecipeLike = "current"):
@@ -69,12 +74,22 @@ class Linear(torch.nn.Linear):
         self.recipe = recipe
         self._coders: dict[str, Coder] = {}
         self._stored: dict[str, dict[str, torch.Tensor]] = {}  # of recipes that have not been used yet
+        self._gathered = is_divided(self.weight)
         self._coder(recipe)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # fully_shard puts parts here between forwards: torch.distributed.fsdp looks for this function.
+        super().__setattr__(name, value)
+        if name == "weight" and not self._gathered and is_divided(value):
+            self._gathered = True
+            for coder in self._coders.values():
+                coder.keep_codes(False)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         enabled, recipe = _setting.get()
         if not enabled or input.numel() == 0 or input.device.type == "meta":
             return super().forward(input)
+        require_whole(input, self.weight)
         coder = self._coder(recipe or self.recipe)
         x = input.reshape(-1, self.in_features)
         if torch.is_autocast_enabled(x.device.type):
@@ -100,6 +115,7 @@ class Linear(torch.nn.Linear):
             if reason:
                 raise ConfigError(f"octet.torch.Linear: {reason} under {recipe.name}; take torch.nn.Linear, or another recipe")
             coder = self._coders[recipe.name] = Coder(recipe)
+            coder.keep_codes(not self._gathered)
             coder.load(self._stored.pop(recipe.name, {}))
         return coder
 

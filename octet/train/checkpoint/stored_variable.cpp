@@ -11,8 +11,6 @@
 namespace octet::train {
 namespace {
 
-constexpr Storage scaled[] = {Storage::f16, Storage::e4m3, Storage::e4m3_tensor, Storage::e4m3_expanded, Storage::e4m3_root};
-
 [[noreturn]] void refuse(const io::SafetensorsFile& file, std::string_view tensor, const std::string& fault) {
   throw DataError(
       format("{}: {} {}; the checkpoint was damaged or is of another version of octet", printable(file.path()), printable(tensor), fault));
@@ -28,7 +26,9 @@ Tensor copied(Stream& host, const io::TensorView& t, Shape shape, DType type) {
 }  // namespace
 
 std::optional<StoredVariable> find_scaled_variable(const io::SafetensorsFile& file, const io::TensorView& codes) {
-  for (const Storage s : scaled) {
+  for (const StorageFacts& f : storages) {
+    const Storage s = f.storage;
+    if (!has_scales(s)) continue;
     const auto scales = file.find(scales_name(codes.name, s));
     if (!scales) continue;
     const Shape wanted = scales_shape(s, codes.count());

@@ -200,9 +200,6 @@ Rules of_experts() {
       no_adapters(
           experts, [](const Layout&, const Subject& s) { return !s.adapters; },
           "this version has all frozen experts on every rank; set ranks.expert = 1, or lora.rank = 0"),
-      {here, experts, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
-       says("factors mu of e4m3_shared are kept by the rank that saves all; set comm.gradients = \"e4m3\" and optim.gradients to another "
-            "storage")},
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {
@@ -238,8 +235,6 @@ Rules of_tensor() {
           tensor, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.tensor = 1"),
       wide_sums(tensor),
       no_average(tensor),
-      {here, tensor, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
-       says("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage")},
       {always, tensor,
        "Heads, the MLP's width, the padded vocabulary and a context rank's tokens are multiples of it. Key-value heads are a multiple or a "
        "divisor.",
@@ -341,9 +336,6 @@ Rules of_pipeline() {
          return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::model;
        },
        says("the loss of model.router_balance = \"model\" is over the layers of all stages; set model.router_balance = \"layer\"")},
-      {here, pipeline, "Gradients do not travel as `e4m3_shared`.", [](const Layout& l, const Subject& s) { return !s.has_mu(l); },
-       says("factors mu of e4m3_shared are kept by the rank that saves all; set comm.gradients = \"e4m3\" and optim.gradients to another "
-            "storage")},
       {here, pipeline, "Embedding and head are not one matrix, if tensor ranks divide them.",
        [](const Layout& l, const Subject& s) { return !s.shape.tied || l.tensor == 1; },
        says("with ranks.tensor > 1, a tied embedding would have copies and parts; choose one of the two")},
@@ -353,6 +345,14 @@ Rules of_pipeline() {
          return format("models of the family {} cannot be cut into stages; set it to 1", s.shape.family);
        }},
   };
+}
+
+// Of groups that divide the data axis and have complete sets of experts; 0 where none does.
+std::int64_t nearest_shard(const Layout& l) {
+  std::int64_t best = 0;
+  for (std::int64_t n = l.experts; n <= l.sharers(); n += l.experts)
+    if (l.sharers() % n == 0 && (best == 0 || std::abs(n - l.shard) < std::abs(best - l.shard))) best = n;
+  return best;
 }
 
 Rules of_zero() {
@@ -388,8 +388,11 @@ Rules of_zero() {
        }},
       {always, shard, "ZeRO divides something (`ranks.zero` is at least 1).", [](const Layout& l, const Subject&) { return l.zero > 0; },
        says("ranks.zero = 0 divides no state among a group; set ranks.zero, or ranks.shard = 0")},
-      {here, shard, "`ranks.expert` is 1.", [](const Layout& l, const Subject&) { return l.experts == 1; },
-       says("this version divides experts among all data ranks; set ranks.shard = 0, or ranks.expert = 1")},
+      {always, shard, "It is a multiple of `ranks.expert`.", [](const Layout& l, const Subject&) { return l.shard % l.experts == 0; },
+       [](const Layout& l, const Subject&) {
+         return format("a group has complete sets of experts, so it must be a multiple of ranks.expert = {}; the nearest number is {}",
+                       l.experts, nearest_shard(l));
+       }},
   };
 }
 

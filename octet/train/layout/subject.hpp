@@ -48,7 +48,6 @@ struct Subject {
   std::int64_t per_node = 0;   // ranks with fast links; 0: not known
 
   optim::StateStorage storage(const Layout&) const;
-  bool has_mu(const Layout& l) const { return optimizer && comm.has_mu(storage(l).gradients); }
   const std::string& recipe_of(const Layout& l) const { return l.eight_bit ? eight_bit_recipe : recipe; }
   std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
   /// Of a pipeline with that schedule.

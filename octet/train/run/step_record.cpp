@@ -67,7 +67,8 @@ void StepRecord::results(std::span<const data::Batch> micro_batches) {
   recorder.scales(step, shown_);
   if (measured(step)) recorder.health(step, shown_);
   if (measured(step)) recorder.experts(step, engine().model->shape().layers_with_experts(), shown_);
-  if (measured(step) && ranks_.leads()) recorder.shared_scales(step, engine().sharding.gradient_sums().scale_uses(engine().stream));
+  if (measured(step))
+    recorder.shared_scales(step, engine().shared_scales.uses(engine().stream, engine().sharding.gradient_sums(), engine().parameters));
   count_skip(micro_batches);
   recorder.loss_scale(step, shown_.loss_scale);
   if (measured(step) && !std::isfinite(shown_.parameter_squares)) finite_.of_weights();

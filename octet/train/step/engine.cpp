@@ -15,6 +15,7 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
   return {.values = c.optimizer->storage().master,
           .gradients = c.optimizer->storage().gradients,
           .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32,
+          .ends = c.optimizer->coded_ends && !c.shape.tied,
           .codes = !c.average};
 }
 
@@ -25,7 +26,7 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
 
 // Experts have no copies where each is on one rank.
 nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
-  return {share_of(c, axes.shards()), share_of(c, axes.same_experts()), axes.experts().rank(), axes.experts().size()};
+  return {share_of(c, axes.shards()), share_of(c, axes.shards_of_stacks()), axes.experts().rank(), axes.experts().size()};
 }
 
 // Codes kept from step to step would be those of all weights.
@@ -78,8 +79,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       weight_scales(stream, axes.parts(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),
                axes.turns()),
-      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
-      stage_frozen(c, stream.target(), axes.pipeline(), frozen.list(), StageParameters::Kind::frozen),
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters),
+      stage_frozen(c, stream.target(), axes.pipeline(), frozen.list()),
+      shared_scales(c, axes, stage_parameters),
       longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   pipeline.recordings().allow(!axes.divides_experts());  // the host reads how many rows come
@@ -199,7 +201,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
-    for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);
+    for (const char* part : {"model.", "optimizer.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
   });
 }
 

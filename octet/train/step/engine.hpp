@@ -8,6 +8,7 @@
 #include "octet/parallel/sharding.hpp"
 #include "octet/train/step/engine_config.hpp"
 #include "octet/train/step/pipeline.hpp"
+#include "octet/train/step/shared_scales.hpp"
 #include "octet/train/step/stage_parameters.hpp"
 #include "octet/train/step/upload.hpp"
 #include "octet/train/step/weight_average.hpp"
@@ -36,7 +37,8 @@ class Engine {
   nn::WeightScales weight_scales;
   Pipeline pipeline;
   StageParameters stage_parameters, stage_frozen;  // of `parameters` and of `frozen`
-  const std::int64_t longest_sequence;             // that the model has tables for
+  SharedScales shared_scales;
+  const std::int64_t longest_sequence;  // that the model has tables for
 
   /// Every parameter from its own Init.
   void initialize(std::uint64_t seed);

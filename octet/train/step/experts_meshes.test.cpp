@@ -30,8 +30,8 @@ MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3, 
   });
 }
 
-void expect_near(const EngineConfig& config, const Mesh& mesh, const MeshSteps& one, double bound) {
-  const MeshSteps many = steps_on(config, mesh);
+void expect_near(const EngineConfig& config, const Mesh& mesh, const MeshSteps& one, double bound, int micro_batches = 4) {
+  const MeshSteps many = steps_on(config, mesh, 3, micro_batches);
   EXPECT_LT(distance(one.gradients, many.gradients), bound) << mesh.text();
   for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, bound) << mesh.text() << ", " << s;
 }
@@ -52,6 +52,9 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheGradientsLossesAndBiasesOfOneRank)
   for (const std::int64_t zero : {0, 1, 2, 3}) expect_near(config, {.data = 4, .zero = zero, .expert = 2}, one, 1e-5);
   expect_near(config, {.data = 4, .zero = 1, .expert = 4}, one, 1e-5);
   expect_near(config, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, one, 1e-5);
+  // Groups that divide the state have one rank with each expert, or two.
+  for (const std::int64_t zero : {1, 2, 3}) expect_near(config, {.data = 4, .zero = zero, .expert = 2, .shard = 2}, one, 1e-5);
+  expect_near(config, {.data = 8, .zero = 2, .expert = 2, .shard = 4}, steps_on(config, {}, 3, 8), 1e-5, 8);
 }
 
 // With memory for equal loads alone, which choices never are, rows come in rounds.

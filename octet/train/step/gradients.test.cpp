@@ -8,6 +8,7 @@
 
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "octet/train/study/twin.hpp"
@@ -106,6 +107,72 @@ TEST_P(EveryStorage, SumsOfMicroBatchesAreThoseOfF32WithinTheRoundingsOfTheirSto
     std::vector<float> error = sums[1].at(path);
     for (std::size_t i = 0; i < error.size(); ++i) error[i] -= exact[i];
     EXPECT_LE(norm_of(error), 1.5 * unit * std::sqrt((n + 1) / 2.0) * norm_of(exact)) << path;
+  }
+}
+
+EngineConfig with_coded_ends(const std::string& recipe = "current") {
+  EngineConfig config = config_of(Storage::e4m3, recipe);
+  config.optimizer->coded_ends = true;
+  return config;
+}
+
+// As above, of embedding and head, to which chunks of tokens and rows are added; a table with two uses keeps f32.
+TEST(Gradients, OfEmbeddingAndHeadInEightBitsAreThoseOfF32WithinTheRoundingsOfTheirStorage) {
+  constexpr int n = 8;
+  std::map<std::string, std::vector<float>> sums[2];
+  for (const bool coded : {false, true}) {
+    Engine e = engine_of(coded ? with_coded_ends("fp32") : config_of(Storage::f32, "fp32"));
+    begin_steps(e).run(micro_batches(n, 50), {.learning_rate = 0}, [&] {
+      for (const Parameter* p : e.parameters.list()) {
+        sums[coded][p->path] = nn::flat_values(e.stream, std::vector{p->gradient.stored()});
+        if (coded) {
+          EXPECT_EQ(p->gradient.coded(), p->role == ParameterRole::matrix) << p->path;
+        }
+      }
+    });
+  }
+  for (const std::string path : {"embedding.weight", "lm_head.weight"}) {
+    ASSERT_EQ(sums[0].count(path), 1u) << path;
+    std::vector<float> error = sums[1].at(path);
+    for (std::size_t i = 0; i < error.size(); ++i) error[i] -= sums[0].at(path)[i];
+    EXPECT_LE(norm_of(error), 1.5 * 0x1p-4 * std::sqrt((n + 1) / 2.0) * norm_of(sums[0].at(path))) << path;
+    EXPECT_GT(norm_of(error), 0) << path;
+  }
+}
+
+// Also where each stage of a pipeline has one of its uses.
+TEST(Gradients, OfATiedEmbeddingStayF32) {
+  EngineConfig tied = with_coded_ends();
+  tied.shape.tied = true;
+  for (const int stages : {1, 2}) {
+    tied.ranks.pipeline = stages;
+    comm::run_on_threads({.ranks = stages, .limit_seconds = 30}, [&](comm::Communicator& c) {
+      Engine e(tied, Device::cpu, machine::machine_target(Device::cpu), &c);
+      begin_steps(e).run(micro_batches(2, 50), {.learning_rate = 1e-3});
+      EXPECT_EQ(e.model->shared_by_ends()->gradient.stored().storage, Storage::f32);
+    });
+  }
+}
+
+TEST(Gradients, OfEmbeddingAndHeadInEightBitsAreThoseOfOneRankOnMeshes) {
+  const auto batches_of = [](const Mesh& mesh) {
+    return [&mesh](int, int group) {
+      std::vector<data::Batch> own;
+      for (int i = group; i < 4; i += int(mesh.data)) own.push_back(random_batch(1, 32, 61, 700 + std::uint64_t(i)));
+      return own;
+    };
+  };
+  const EngineConfig config = with_coded_ends("fp32");
+  const Mesh alone;
+  const MeshSteps one = steps_on_mesh(config_of(Storage::f32, "fp32"), alone, 1, 1e-3, batches_of(alone));
+  for (const Mesh& mesh : {Mesh{.data = 2},
+                           {.data = 2, .zero = 1},
+                           {.data = 2, .zero = 3},
+                           {.tensor = 2, .data = 2, .zero = 2},
+                           {.data = 2, .pipeline = 2, .zero = 1}}) {
+    const MeshSteps many = steps_on_mesh(config, mesh, 1, 1e-3, batches_of(mesh));
+    EXPECT_LT(distance(one.gradients, many.gradients), 0.15) << mesh.text();
+    EXPECT_NEAR(many.norm / one.norm, 1, 0.02) << mesh.text();
   }
 }
 
@@ -225,8 +292,9 @@ struct Text {
   }
 };
 
-double trained(const Text& text, Storage gradients, std::uint64_t seed, int twin) {
+double trained(const Text& text, Storage gradients, std::uint64_t seed, int twin, bool coded_ends = false) {
   EngineConfig config = config_of(gradients, "bf16");
+  config.optimizer->coded_ends = coded_ends;
   config.shape.vocabulary = 257, config.sequence = Text::length;
   Engine e = engine_of(config);
   e.parameters.initialize(e.stream, seed);
@@ -248,19 +316,22 @@ TEST(Gradients, InEightBitsOverFourMicroBatchesEndWhereF32Does) {
   constexpr double t = 5.959;
   constexpr int seeds = 3, twins = 3;
   const Text text;
-  double f32 = 0, coded = 0, squares = 0;
+  double f32 = 0, coded = 0, ends = 0, squares = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
     double losses[twins], mean = 0;
     for (int twin = 0; twin < twins; ++twin)
       losses[twin] = trained(text, Storage::f32, std::uint64_t(seed), twin), mean += losses[twin] / twins;
     for (const double loss : losses) squares += (loss - mean) * (loss - mean);
     f32 += mean / seeds, coded += trained(text, Storage::e4m3, std::uint64_t(seed), 0) / seeds;
+    ends += trained(text, Storage::e4m3, std::uint64_t(seed), 0, true) / seeds;
   }
   const double deviation = std::sqrt(squares / (seeds * (twins - 1)));
   const double bound = t * deviation * std::sqrt((1 + 1.0 / twins) / seeds);
-  std::printf("loss with gradients in f32 %.4f, in e4m3 %.4f, bound of the gap %.4f\n", f32, coded, bound);
+  std::printf("loss with gradients in f32 %.4f, in e4m3 %.4f, of embedding and head too %.4f, bound of the gap %.4f\n", f32, coded, ends,
+              bound);
   EXPECT_LT(f32, 3.0) << "of log(257) = 5.55 at the start";
   EXPECT_NEAR(coded, f32, bound);
+  EXPECT_NEAR(ends, f32, bound);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "octet/parallel/host_values.hpp"
 #include "octet/train/step/stage.hpp"
@@ -9,8 +10,13 @@
 namespace octet::train {
 namespace {
 
-// Whole parameters, and the first stage that has each.
-using Staged = std::vector<std::pair<std::unique_ptr<Parameter>, int>>;
+using Staged = std::vector<StagedParameter>;
+
+std::unique_ptr<Parameter> whole_of(const Parameter& p) {
+  auto out = std::make_unique<Parameter>(p.path, p.whole(), p.init, p.role);
+  out->gradient.add_use(p.gradient.may_be_narrow() ? GradientUse::product : GradientUse::sum);
+  return out;
+}
 
 // Those of the whole model: those of blocks belong to the stage of their block, the ones before
 // the blocks to the first stage, the ones behind them to the stage of the last block.
@@ -22,43 +28,59 @@ struct Collect final : nn::Visitor {
     last = stages.rbegin()->second;
   }
   void block(int number) override { now = number, before = false; }
+  void experts(const Parameter& p) override { stack = &p; }
   void parameter(Parameter& p) override { add(p, own); }
   void adapter(Parameter& p) override { add(p, adapters); }
-  void add(const Parameter& p, Staged& to) const {
-    to.emplace_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role), before ? 0 : now < 0 ? last : stages.at(now));
-  }
-  Staged of_kind(StageParameters::Kind kind) {
-    if (kind == StageParameters::Kind::trained) return std::move(adapters.empty() ? own : adapters);
-    return adapters.empty() ? Staged() : std::move(own);
-  }
+  void add(const Parameter& p, Staged& to) const { to.push_back({whole_of(p), before ? 0 : now < 0 ? last : stages.at(now), stack == &p}); }
+  Staged trained() { return std::move(adapters.empty() ? own : adapters); }
+  Staged frozen() { return adapters.empty() ? Staged() : std::move(own); }
+  const Parameter* stack = nullptr;
   int last = 0, now = -1;
   bool before = true;
   std::map<int, int> stages;  // by block
   Staged own, adapters;
 };
 
-Staged of_stages(const EngineConfig& c, const Target& target, StageParameters::Kind kind) {
+Collect of_stages(const EngineConfig& c, const Target& target) {
   Collect all(chunks_of_stages(c, target));
   WholeModel(c).model->visit(all);
-  return all.of_kind(kind);
+  return all;
 }
 
-Staged whole_ones(const std::vector<Parameter*>& own) {
+using Stacks = std::set<const Parameter*>;
+
+Stacks stacks_of(const nn::Parameters& own) {
+  Stacks out;
+  for (const nn::Bucket& b : own.buckets())
+    if (b.experts) out.insert(b.parameters.begin(), b.parameters.end());
+  return out;
+}
+
+Staged whole_ones(const std::vector<Parameter*>& own, const Stacks& stacks) {
   Staged out;
-  for (const Parameter* p : own) out.emplace_back(std::make_unique<Parameter>(p->path, p->whole(), p->init, p->role), 0);
+  for (const Parameter* p : own) out.push_back({whole_of(*p), 0, stacks.contains(p)});
   return out;
 }
 
 }  // namespace
 
-StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
-                                 const std::vector<Parameter*>& own, Kind kind)
+StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages, const nn::Parameters& trained)
     : stages_(stages) {
+  fill(stages.size() == 1 ? whole_ones(trained.list(), stacks_of(trained)) : of_stages(c, target).trained(), trained.list());
+}
+
+StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
+                                 const std::vector<Parameter*>& frozen)
+    : stages_(stages) {
+  fill(stages.size() == 1 ? whole_ones(frozen, {}) : of_stages(c, target).frozen(), frozen);
+}
+
+void StageParameters::fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own) {
   std::size_t found = 0;
-  for (auto& [whole, stage] : stages.size() == 1 ? whole_ones(own) : of_stages(c, target, kind)) {
+  for (auto& [whole, stage, stack] : all) {
     const auto here = std::ranges::find(own, whole->path, &Parameter::path);
     found += here != own.end();
-    places_.push_back({std::move(whole), stage, here == own.end() ? -1 : here - own.begin()});
+    places_.push_back({{std::move(whole), stage, stack}, here == own.end() ? -1 : here - own.begin()});
   }
   check(found == own.size(), "stage parameters: {} of {} are those of the whole model", found, own.size());
 }
@@ -74,10 +96,6 @@ void StageParameters::each_absent(const std::function<void(const std::string&)>&
     if (p.own < 0) f(p.whole->path);
 }
 
-void StageParameters::each(const std::function<void(const Parameter&, std::ptrdiff_t)>& f) const {
-  for (const Place& p : places_) f(*p.whole, p.own);
-}
-
 std::vector<Parameter*> StageParameters::completed(const std::vector<Parameter*>& own) const {
   std::vector<Parameter*> out;
   for (const Place& p : places_) out.push_back(p.own < 0 ? p.whole.get() : own[std::size_t(p.own)]);
@@ -85,6 +103,16 @@ std::vector<Parameter*> StageParameters::completed(const std::vector<Parameter*>
 }
 
 std::vector<std::vector<float>> StageParameters::with_other_stages(Stream& stream, std::vector<std::vector<float>> own) const {
+  return collected(stream, std::move(own), [](const Parameter& p) { return std::size_t(p.shape.count()); });
+}
+
+std::vector<std::vector<float>> StageParameters::with_other_stages(Stream& stream, std::vector<std::vector<float>> own,
+                                                                   std::size_t per_parameter) const {
+  return collected(stream, std::move(own), [=](const Parameter&) { return per_parameter; });
+}
+
+std::vector<std::vector<float>> StageParameters::collected(Stream& stream, std::vector<std::vector<float>> own,
+                                                           const ValuesOf& values_of) const {
   std::vector<std::vector<float>> out(stages_.rank() == 0 ? places_.size() : 0);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Place& p = places_[i];
@@ -93,7 +121,7 @@ std::vector<std::vector<float>> StageParameters::with_other_stages(Stream& strea
     } else if (p.stage == 0) {
       out[i] = std::move(own[std::size_t(p.own)]);
     } else {
-      out[i].resize(std::size_t(p.whole->shape.count()));
+      out[i].resize(values_of(*p.whole));
       parallel::receive_values(stream, stages_, out[i], p.stage);
     }
   }

@@ -5,36 +5,49 @@
 #include <span>
 #include <vector>
 
+#include "octet/nn/parameters.hpp"
 #include "octet/train/step/engine_config.hpp"
 
 namespace octet::train {
 
+/// A whole parameter, without memory and cut. Its gradient may be narrow, or not.
+struct StagedParameter {
+  std::unique_ptr<Parameter> whole;
+  int stage = 0;       // the first that has it
+  bool stack = false;  // of experts
+};
+
 /// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model. One stage has all of them.
 class StageParameters {
  public:
-  /// Those that train, or the others, of which there are only some beside adapters.
-  enum class Kind : std::uint8_t { trained, frozen };
-  /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stages().
-  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const std::vector<Parameter*>& own, Kind = Kind::trained);
+  /// Those of this stage outlive this, as does the communicator. There are frozen ones only beside adapters. Throws ConfigError as
+  /// chunks_of_stages().
+  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const nn::Parameters& trained);
+  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const std::vector<Parameter*>& frozen);
 
   /// Of all parameters, without copies.
   std::int64_t count() const;
   /// f(path) for each parameter that this stage does not have.
   void each_absent(const std::function<void(const std::string&)>& f) const;
-  /// f(whole parameter without memory, its number on this stage, or -1) for each.
-  void each(const std::function<void(const Parameter& whole, std::ptrdiff_t own)>& f) const;
+  struct Place : StagedParameter {
+    std::ptrdiff_t own = -1;  // its number on this stage, if this has it
+  };
+  /// All parameters, of all stages.
+  const std::vector<Place>& places() const { return places_; }
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
   /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. On the
   /// first one `own` is only passed on. All stages call it.
   std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own) const;
+  /// The same of so many values per parameter.
+  std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own, std::size_t per_parameter) const;
 
  private:
-  struct Place {
-    std::unique_ptr<Parameter> whole;  // without memory and cut
-    int stage = 0;                     // the first that has it
-    std::ptrdiff_t own = -1;           // its number on this stage
-  };
+  using ValuesOf = std::function<std::size_t(const Parameter&)>;
+  std::vector<std::vector<float>> collected(Stream&, std::vector<std::vector<float>> own, const ValuesOf&) const;
+
+  void fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own);
+
   comm::Communicator& stages_;
   std::vector<Place> places_;
 };

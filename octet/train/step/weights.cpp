@@ -49,10 +49,10 @@ void load_frozen(Engine& e, const io::TensorFolder& files, nn::RouterBiases& bia
   std::vector<std::unique_ptr<Parameter>> none;  // without memory, in place of the others
   std::vector<Parameter*> list;
   std::vector<std::ptrdiff_t> here;
-  e.stage_frozen.each([&](const Parameter& p, std::ptrdiff_t own) {
-    none.push_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role));
-    list.push_back(none.back().get()), here.push_back(own);
-  });
+  for (const StageParameters::Place& p : e.stage_frozen.places()) {
+    none.push_back(std::make_unique<Parameter>(p.whole->path, p.whole->shape, p.whole->init, p.whole->role));
+    list.push_back(none.back().get()), here.push_back(p.own);
+  }
   for (std::size_t i = 0; i < list.size(); ++i) {
     std::vector<float> values(std::size_t(list[i]->shape.count()), 0.0f);
     list[i]->value = Stored::plain({values.data(), list[i]->shape, DType::f32});

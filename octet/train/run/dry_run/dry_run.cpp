@@ -164,7 +164,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (config.optimizer) add_division(engine, config, out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
-  out.shared_scales = engine.sharding.gradient_sums().scaled_tensors();
+  out.shared_scales = engine.shared_scales.tensors();
   return out;
 }
 

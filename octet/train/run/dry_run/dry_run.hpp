@@ -14,7 +14,7 @@ struct DryRun {
   std::vector<std::size_t> saved;      // bytes that each block saves for backward, of one micro-batch; empty for a model without the count
   std::vector<scaling::PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
   std::vector<scaling::Slot> quantizers;
-  std::vector<std::string> shared_scales{};             // GradientSums::scaled_tensors()
+  std::vector<std::string> shared_scales{};             // SharedScales::tensors()
   std::array<comm::Traffic, comm::collectives> sent{};  // by one rank in a step, by collective: in all Work::sent_bytes of it
 };
 

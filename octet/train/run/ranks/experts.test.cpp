@@ -336,11 +336,12 @@ TEST(ExpertRanks, HaveAStateThatIsTheSameOnEveryOtherMesh) {
                                  {.data = 4, .zero = 1, .expert = 2},
                                  {.data = 4, .zero = 3, .expert = 4},
                                  {.data = 2, .pipeline = 2, .zero = 1, .expert = 2},
-                                 {.data = 2, .zero = 2}};
+                                 {.data = 2, .zero = 2},
+                                 {.data = 4, .zero = 2, .expert = 2, .shard = 2}};
   for (const optim::Level level : {optim::Level::O0, optim::Level::O3}) {
     EngineConfig config = config_of("delayed");
     config.precision.options.history = 4, config.optimizer->level = level;
-    for (const Mesh& from : level == optim::Level::O0 ? std::vector{meshes[0], meshes[3]} : std::vector{meshes[1]}) {
+    for (const Mesh& from : level == optim::Level::O0 ? std::vector{meshes[0], meshes[3], meshes[5]} : std::vector{meshes[1]}) {
       const Scratch scratch;
       on(config, from, [&](Engine& e, int rank) {
         StepRunner runner = begin_steps(e);
@@ -410,14 +411,14 @@ TEST(ExpertRanks, RefusalsNameTheRule) {
   };
   expect(config, {.data = 6, .expert = 4},
          "ranks.expert = 4: 4 experts per layer and ranks.data = 6 must be multiples of it; the nearest number is 2");
+  expect(config, {.data = 4, .zero = 1, .expert = 4, .shard = 2},
+         "ranks.shard = 2: a group has complete sets of experts, so it must be a multiple of ranks.expert = 4; the nearest number is 4");
   expect(config_of("fp16"), two, "ranks.expert = 2: recipe.name = \"fp16\"");
   EngineConfig changed = config;
   changed.average = true;
   expect(changed, two, "ranks.expert = 2: train.average");
   changed = config, changed.shape.width = 192, changed.comm.experts = parallel::ExpertWire::e4m3;
   expect(changed, two, "comm.experts = \"e4m3\" has a scale per 128 values of a row, and model.width = 192");
-  changed = config, changed.comm.gradients = parallel::Wire::e4m3_shared;
-  expect(changed, two, "ranks.expert = 2: factors mu of e4m3_shared");
   changed = config, changed.ranks.expert_room = 0.5;
   expect(changed, two, "ranks.expert_room = 0.5 is less memory than rows of equal loads need");
   changed = small_engine("llama", "bf16");
