@@ -91,7 +91,7 @@ constexpr const char* conversations =
     "> "
     "chat.jsonl\n";
 constexpr const char* pairs =
-    "for i in $(seq 20); do echo '{\"prompt\": \"Which?\", \"chosen\": \"The '$i'th.\", \"rejected\": \"None of '$i'.\"}'; done > "
+    "for i in $(seq 8); do echo '{\"prompt\": \"Which?\", \"chosen\": \"The '$i'th.\", \"rejected\": \"None of '$i'.\"}'; done > "
     "pairs.jsonl\n";
 constexpr const char* questions =
     "echo '{\"activity_label\": \"Cooking\", \"ctx_a\": \"A pan is hot.\", \"ctx_b\": \"the cook\", \"endings\": [\"waits.\", \"runs "

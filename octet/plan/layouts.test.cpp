@@ -59,6 +59,7 @@ constexpr Case cases[] = {
     {"average", "llama", "bf16", [](auto& c) { c.average = true; }},
     {"whole matrices", "llama", "bf16", [](auto& c) { c.optimizer->name = "muon"; }},
     {"adapters", "llama", "bf16", [](auto& c) { c.adapters.rank = 4; }},
+    {"preferences", "llama", "bf16", [](auto& c) { c.preference.beta = 0.1, c.document_mask = true; }},
     {"shared factors", "llama", "bf16", [](auto& c) { c.comm.gradients = parallel::Wire::e4m3_shared; }},
     {"one scale per gradient", "llama", "bf16", [](auto& c) { c.optimizer->gradients = Storage::e4m3_tensor; }},
     {"tensor ranks in 8 bits", "llama", "current", [](auto& c) { c.comm.tensor = parallel::TensorWire::e4m3, c.shape.width = 72; }},

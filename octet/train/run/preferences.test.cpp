@@ -16,7 +16,7 @@ using testing::Runs;
 struct PreferenceRuns : Runs {
   explicit PreferenceRuns(const std::string& recipe = "bf16") : Runs(recipe) {
     config.data.path = data::write_pairs(scratch.at("pairs"), data::random_pairs(60, 256, 5));
-    config.data.document_mask = true, config.dpo.beta = 0.2;
+    config.data.document_mask = true, config.dpo.beta = 0.2, config.train.steps = 6;
   }
 };
 
@@ -26,7 +26,7 @@ TEST(PreferenceRun, ResumesBitForBitAndItsMemoryIsThatOfItsDryRun) {
     if (adapters) {
       runs.config.train.steps = 2, runs.config.name = "base";
       runs.config.model.init = runs.train().folder + "/weights";
-      runs.config.train.steps = 9, runs.config.name = "", runs.config.lora.rank = 4;
+      runs.config.train.steps = 6, runs.config.name = "", runs.config.lora.rank = 4;
     }
     const Corpus corpus(runs.config.data, runs.config.train, runs.config.model.shape().vocabulary);
     EXPECT_EQ(corpus.pairs(), 60);
@@ -34,9 +34,9 @@ TEST(PreferenceRun, ResumesBitForBitAndItsMemoryIsThatOfItsDryRun) {
     const Outcome outcome = trainer.run();
     EXPECT_EQ(outcome.memory.by_category, trainer.plan().memory.by_category) << recipe;
     const std::string whole = outcome.folder, cut = runs.copy_of(whole, "cut");
-    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.train(cut);
-    testing::expect_same_state(CheckpointStore(checkpoint_folder(whole)).path(9), CheckpointStore(checkpoint_folder(cut)).path(9));
+    testing::expect_same_state(CheckpointStore(checkpoint_folder(whole)).path(6), CheckpointStore(checkpoint_folder(cut)).path(6));
     EXPECT_EQ(testing::without_incidents(whole), testing::without_incidents(cut)) << recipe;
   }
 }
@@ -72,15 +72,15 @@ TEST(PreferenceRun, OfSeveralRanksIsThatOfOne) {
   ASSERT_EQ(one.size(), two.size());
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(two[i], one[i], 1e-5) << i;
   const std::string cut = runs.copy_of(folder, "cut");
-  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
   runs.train_on(2, cut);
-  testing::expect_same_state(CheckpointStore(checkpoint_folder(folder)).path(9), CheckpointStore(checkpoint_folder(cut)).path(9));
+  testing::expect_same_state(CheckpointStore(checkpoint_folder(folder)).path(6), CheckpointStore(checkpoint_folder(cut)).path(6));
 }
 
 TEST(PreferenceRun, RefusesOtherPairsOnResumeAndTextsThatAreNoPairs) {
   PreferenceRuns runs;
   const std::string run = runs.train().folder, pairs = runs.config.data.path;
-  fs::remove_all(CheckpointStore(checkpoint_folder(run)).path(9));
+  fs::remove_all(CheckpointStore(checkpoint_folder(run)).path(6));
   runs.config.data.eval_path = data::write_pairs(runs.scratch.at("other"), data::random_pairs(20, 256, 9));
   EXPECT_TRUE(has(error_of<DataError>([&] { runs.train(run); }), "the run has reference log-probabilities of other pairs than data.path"));
   runs.config.data.eval_path = runs.scratch.at("data");

@@ -194,8 +194,9 @@ void Trainer::begin() {
 // The model is now as it was before the first step.
 void Trainer::begin_references() {
   const double begin = recorder_.seconds();
+  log::info("computes the reference log-probabilities of {} pairs once", grouped(corpus_.pairs()));
   calibrated_ = references_.compute(engine(), corpus_.all_pairs(config_.train.batch), ranks_.stopped_in_step());
-  log::info("reference log-probabilities of {} pairs: {} s", grouped(corpus_.pairs()), fixed(recorder_.seconds() - begin, 1));
+  log::info("reference log-probabilities: {} s", fixed(recorder_.seconds() - begin, 1));
 }
 
 telemetry::RunState Trainer::train() {
