@@ -57,12 +57,48 @@ Registry& registry() {
     r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, false, {"qwen2"}});
     r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, false, {"qwen3"}});
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
-    r.add({"mistral", models::mistral_sizes, models::make_mistral, models::mistral_hugging_face(), true, true});
-    r.add({"smollm3", models::smollm3_sizes, models::make_smollm3, models::smollm3_hugging_face(), true, true});
-    r.add({"granite", models::granite_sizes, models::make_granite, models::granite_hugging_face(), true, true});
-    r.add({"olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), true, false});
-    r.add({"phi3", models::phi3_sizes, models::make_phi3, models::phi3_hugging_face(), true, true});
-    r.add({"gemma3_text", models::gemma3_sizes, models::make_gemma3, models::gemma3_hugging_face(), true, true});
+    r.add({"mistral",
+           models::mistral_sizes,
+           models::make_mistral,
+           models::mistral_hugging_face(),
+           true,
+           true,
+           true,
+           false,
+           false,
+           {"llama", true}});
+    r.add({"smollm3",
+           models::smollm3_sizes,
+           models::make_smollm3,
+           models::smollm3_hugging_face(),
+           true,
+           true,
+           true,
+           false,
+           false,
+           {"smollm3", true}});
+    r.add({"granite",
+           models::granite_sizes,
+           models::make_granite,
+           models::granite_hugging_face(),
+           true,
+           true,
+           true,
+           false,
+           false,
+           {"granite", true}});
+    r.add({"olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), true, false, true, false, false, {"olmo2"}});
+    r.add({"phi3", models::phi3_sizes, models::make_phi3, models::phi3_hugging_face(), true, true, true, false, false, {"phi3"}});
+    r.add({"gemma3_text",
+           models::gemma3_sizes,
+           models::make_gemma3,
+           models::gemma3_hugging_face(),
+           true,
+           true,
+           true,
+           false,
+           false,
+           {"gemma3"}});
     r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
     r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
     r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, false, true, true});

@@ -18,8 +18,8 @@ class Adapter {
   /// dx [T, in] += its gradient, unless dx is empty; adds to the gradients of the adapter's own parameters. dy: values [T, out]; x: as
   /// LinearSite::Saved, [in, T].
   virtual void backward(Stream&, const Tensor& dy, const Quantized& x, const Tensor& dx) { (void)dy, (void)x, (void)dx; }
-  /// The same of a stack of layers, each of which has a group of the rows. Returns what the backward reads again, in `keep`; y may be
-  /// empty, where only that is wanted.
+  /// The same of a stack of layers, each of which has a group of the rows. Returns the tensor in `keep` that backward reads again; y
+  /// may be empty, where only that one is wanted.
   virtual Tensor forward_stack(Stream&, const Quantized& x, const ops::RowGroups&, const Tensor& y, const scaling::Pass&, Region keep) {
     (void)x, (void)y, (void)keep;
     return {};

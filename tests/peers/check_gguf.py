@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Holds exported GGUF files against PyPI `gguf` and llama.cpp, for small models that are trained here.
 
-    python tests/peers/check_gguf.py OCTET FOLDER [NAME...]
+    python tests/peers/check_gguf.py OCTET FOLDER [--values] [NAME...]
 
 OCTET is the program; FOLDER gets text, models and files. Each case is a family with a tokenizer: `octet tokenizer train` makes those of
 byte-level constructions, PyPI `tokenizers` that with marks for spaces (left out without the package). Needs numpy, gguf and
-llama-cpp-python, which compiles in minutes; run by hand, not by the tests. Per case:
+llama-cpp-python, which compiles in minutes; run by hand, not by the tests. With --values it does the first alone, without that package. Per
+case:
 
-    values      F16 and Q8_0 tensors, decoded by `gguf`, are those of the folder in F32, rounded as `gguf` rounds
+    values      tensors have the names of `gguf`'s tables; F16 and Q8_0 tensors, decoded by `gguf`, are those of the folder in F32, rounded as `gguf` rounds
     tokens      llama.cpp and octet encode the same text with the same ids
     logits      of F16, largest difference to octet in FP32 at most 1e-2; of Q8_0 it is printed
     greedy      32 most likely tokens after a prompt are the same
@@ -27,7 +28,9 @@ TEXT = PROMPT + "\n\n    for (int i = 0; i < 10; ++i) {\n\tx[i] += 3.14159;\r\n}
 # name: family, digits of the tokenizer or its construction, tied
 CASES = {"llama-byte": ("llama", "byte", "no"), "llama-3": ("llama", "3", "no"), "qwen2-1": ("qwen2", "1", "yes"),
          "qwen3-1": ("qwen3", "1", "no"), "llama-any": ("llama", "any", "yes"), "llama-smollm": ("llama", "digits", "no"),
-         "llama-mistral": ("llama", "mistral", "no")}
+         "llama-mistral": ("llama", "mistral", "no"), "mistral": ("mistral", "mistral", "no"), "smollm3": ("smollm3", "3", "yes"),
+         "granite": ("granite", "any", "yes"), "olmo2": ("olmo2", "3", "no"), "phi3": ("phi3", "any", "no"), "gemma3": ("gemma3_text", "any", "yes")}
+MORE = {"smollm3": dict(layers=4), "gemma3": dict(layers=7)}  # a layer without rotations, and one without a window
 
 
 def run(*command):
@@ -83,6 +86,7 @@ def make_model(octet, folder, name):
         tokenizer = ["--tokenizer", place / "tokenizer"]
     run(octet, "tokenize", "--input", text, "--output", place / "data", *tokenizer)
     keys = {"family": family, "layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "hidden": 160, "context": 256, "tied": tied}
+    keys |= MORE.get(name, {})
     if kind != "byte":
         keys["vocabulary"] = 640 if kind != "mistral" else 960  # beyond the tokenizer: both have padding
     sets = [part for key, value in keys.items() for part in ("--set", f"model.{key}={value}")]
@@ -93,12 +97,11 @@ def make_model(octet, folder, name):
     return place
 
 
-def theirs_of(name):
-    for a, b in (("model.embed_tokens.", "token_embd."), ("model.norm.", "output_norm."), ("lm_head.", "output."), ("model.layers.", "blk."),
-                 ("post_attention_layernorm", "ffn_norm"), ("input_layernorm", "attn_norm"), ("self_attn.o_proj", "attn_output"),
-                 ("self_attn.", "attn_"), ("mlp.", "ffn_"), ("_proj", "")):
-        name = name.replace(a, b)
-    return name
+def map_of(reader):
+    """Names of a folder's tensors in a file of its architecture, by `gguf`."""
+    name = bytes(reader.fields["general.architecture"].parts[-1]).decode()
+    architecture = next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == name)
+    return gguf.get_tensor_name_map(architecture, 16)
 
 
 def check_values(place, family):
@@ -106,25 +109,29 @@ def check_values(place, family):
     source = safetensors(place / "hf" / "model.safetensors")
     for form in ("f16", "q8_0"):
         reader = gguf.GGUFReader(place / f"{form}.gguf")
-        tensors = {t.name: t for t in reader.tensors}
+        tensors, names = {t.name: t for t in reader.tensors}, map_of(reader)
         assert len(tensors) == len(source), (sorted(tensors), sorted(source))
         for name, values in source.items():
-            t = tensors[theirs_of(name)]
+            t = tensors[names.get_name(name, (".weight", ".bias"))]
+            if family == "gemma3_text" and name.endswith("norm.weight"):
+                values = values + np.float32(1)
             for part, n in heads.items():  # as convert_hf_to_gguf.py does for a Llama
-                if family == "llama" and f".{part}_proj.weight" in name:
+                if family in ("llama", "mistral", "smollm3", "granite") and f".{part}_proj.weight" in name:
                     values = values.reshape(n, 2, -1, values.shape[1]).swapaxes(1, 2).reshape(values.shape)
             wanted = values if values.ndim == 1 else gguf.dequantize(gguf.quantize(values, t.tensor_type), t.tensor_type)
             assert np.array_equal(gguf.dequantize(t.data, t.tensor_type).reshape(values.shape), wanted), (form, name)
     return len(source)
 
 
-def check(octet, folder, name):
-    import llama_cpp
+def check(octet, folder, name, values_alone):
     place = make_model(octet, folder, name)
     if place is None:
         return print(f"{name}: not run, no package tokenizers")
     family, kind, _ = CASES[name]
     tensors = check_values(place, family)
+    if values_alone:
+        return print(f"{name}: {tensors} tensors equal")
+    import llama_cpp
     tokenizer = "byte" if kind == "byte" else place / "hf"
     (place / "text.txt").write_text(TEXT, newline="")
     ours = [int(x) for x in run(octet, "tokenizer", "encode", "--tokenizer", tokenizer, "--input", place / "text.txt").split()]
@@ -159,12 +166,12 @@ def check(octet, folder, name):
 
 
 def main():
-    octet, folder, *names = sys.argv[1:]
+    octet, folder, *names = [word for word in sys.argv[1:] if word != "--values"]
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(p.read_text() for p in sorted((HERE.parent.parent / "docs").glob("*.md")))
     (folder / "text.txt").write_text(text[:600_000])
-    good = [check(pathlib.Path(octet).resolve(), folder, name) for name in names or CASES]
+    good = [check(pathlib.Path(octet).resolve(), folder, name, "--values" in sys.argv) for name in names or CASES]
     sys.exit(1 if False in good else 0)
 
 

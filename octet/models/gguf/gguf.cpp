@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "octet/models/gguf/architecture.hpp"
 #include "octet/models/gguf/tokenizer_keys.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/rope_keys.hpp"
@@ -27,26 +28,36 @@ const GgufFormat& format_of(const ModelShape& shape) {
     throw ConfigError(octet::format(
         "model.rope_scaling: {} scales rotated queries and keys, which GGUF files of Octet do not say; export with another --dtype",
         rope_text(shape)));
+  const GgufArchitecture& read = gguf_architecture(found.architecture);
+  if (shape.rope_scaling && !read.stretches)
+    throw ConfigError(octet::format("model.rope_scaling: {}: llama.cpp does not stretch rotations of {}; export with another --dtype",
+                                    rope_text(shape), read.name));
+  if (const std::string why = read.differs(shape); !why.empty())
+    throw ConfigError(octet::format("models of family {} have no GGUF form with {}; export with another --dtype", shape.family, why));
   return found;
 }
 
 /// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight".
-std::string gguf_name(std::string name) {
-  constexpr std::pair<std::string_view, std::string_view> changes[] = {{"model.embed_tokens.", "token_embd."},
-                                                                       {"model.norm.", "output_norm."},
-                                                                       {"lm_head.", "output."},
-                                                                       {"model.layers.", "blk."},
-                                                                       {"post_attention_layernorm.", "ffn_norm."},
-                                                                       {"input_layernorm.", "attn_norm."},
-                                                                       {"self_attn.q_proj.", "attn_q."},
-                                                                       {"self_attn.k_proj.", "attn_k."},
-                                                                       {"self_attn.v_proj.", "attn_v."},
-                                                                       {"self_attn.o_proj.", "attn_output."},
-                                                                       {"self_attn.q_norm.", "attn_q_norm."},
-                                                                       {"self_attn.k_norm.", "attn_k_norm."},
-                                                                       {"mlp.gate_proj.", "ffn_gate."},
-                                                                       {"mlp.up_proj.", "ffn_up."},
-                                                                       {"mlp.down_proj.", "ffn_down."}};
+std::string gguf_name(std::string name, const GgufArchitecture& read) {
+  const std::pair<std::string_view, std::string_view> changes[] = {{"model.embed_tokens.", "token_embd."},
+                                                                   {"model.norm.", "output_norm."},
+                                                                   {"lm_head.", "output."},
+                                                                   {"model.layers.", "blk."},
+                                                                   {"post_attention_layernorm.", read.second_norm},
+                                                                   {"pre_feedforward_layernorm.", "ffn_norm."},
+                                                                   {"post_feedforward_layernorm.", "post_ffw_norm."},
+                                                                   {"input_layernorm.", "attn_norm."},
+                                                                   {"self_attn.q_proj.", "attn_q."},
+                                                                   {"self_attn.k_proj.", "attn_k."},
+                                                                   {"self_attn.v_proj.", "attn_v."},
+                                                                   {"self_attn.o_proj.", "attn_output."},
+                                                                   {"self_attn.qkv_proj.", "attn_qkv."},
+                                                                   {"self_attn.q_norm.", "attn_q_norm."},
+                                                                   {"self_attn.k_norm.", "attn_k_norm."},
+                                                                   {"mlp.gate_proj.", "ffn_gate."},
+                                                                   {"mlp.up_proj.", "ffn_up."},
+                                                                   {"mlp.gate_up_proj.", "ffn_up."},
+                                                                   {"mlp.down_proj.", "ffn_down."}};
   for (const auto& [from, to] : changes)
     if (const auto at = name.find(from); at != std::string::npos) name.replace(at, from.size(), to);
   return name;
@@ -88,6 +99,13 @@ void put_block(std::vector<std::byte>& out, std::span<const float> x) {
   for (const float v : x) out.push_back(std::byte(std::int8_t(std::round(v * inverse))));
 }
 
+/// Weights of norms, 1 added.
+std::vector<float> from_one(std::span<const float> w) {
+  std::vector<float> out(w.begin(), w.end());
+  for (float& x : out) x += 1;
+  return out;
+}
+
 std::vector<std::byte> encoded(std::span<const float> values, GgufType type, const std::string& name) {
   constexpr float most = 65504;
   std::vector<std::byte> out;
@@ -126,6 +144,7 @@ io::GgufKeys keys_of(const ModelShape& s, GgufType type, const Companions& compa
   count("attention.head_count", s.heads), count("attention.head_count_kv", s.kv_heads);
   count("attention.key_length", s.head_dim), count("attention.value_length", s.head_dim), count("rope.dimension_count", s.head_dim);
   out.add(own + "attention.layer_norm_rms_epsilon", float(s.norm_eps)), out.add(own + "rope.freq_base", float(s.rope_theta));
+  gguf_architecture(name).add_keys(s, out);
   add_tokenizer_keys(companions, s.vocabulary, out);
   return out;
 }
@@ -149,21 +168,24 @@ void require_gguf(const ModelShape& shape, const Companions& companions) { keys_
 void save_gguf(const std::string& path, const ModelShape& shape, const std::vector<Parameter*>& parameters, io::GgufType type,
                const Companions& companions) {
   const GgufFormat& format = format_of(shape);
+  const GgufArchitecture& read = gguf_architecture(format.architecture);
   const io::GgufKeys keys = keys_of(shape, type, companions);
   auto places = placed(model_family(shape.family).hugging_face.weights(shape), parameters);
   std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
   std::vector<io::GgufTensor> tensors;
-  for (const WeightPlace& p : places) tensors.push_back({gguf_name(p.name()), type_of(p, type), p.stored_shape()});
+  for (const WeightPlace& p : places) tensors.push_back({gguf_name(p.name(), read), type_of(p, type), p.stored_shape()});
   const std::vector<float> divisors = rope_divisors(shape);
   if (!divisors.empty()) tensors.push_back({rope_factors, GgufType::f32, {std::int64_t(divisors.size())}});
   io::GgufWriter writer(path, keys, tensors);
   for (const WeightPlace& p : places) {
-    const bool moves = moves_rows(p, format);
+    const bool moves = moves_rows(p, format), shifts = read.norms_from_one && p.name().ends_with("norm.weight");
     const std::int64_t columns = p.stored_shape().back();
     p.visit_rows(moves ? shape.head_dim : 1, [&](std::span<const float> values) {
       const GgufType stored = type_of(p, type);
-      const std::string name = gguf_name(p.name());
-      writer.append(name, moves ? encoded(with_neighbours(values, shape.head_dim, columns), stored, name) : encoded(values, stored, name));
+      const std::string name = gguf_name(p.name(), read);
+      writer.append(name, moves    ? encoded(with_neighbours(values, shape.head_dim, columns), stored, name)
+                          : shifts ? encoded(from_one(values), stored, name)
+                                   : encoded(values, stored, name));
     });
   }
   if (!divisors.empty()) writer.append(rope_factors, std::as_bytes(std::span(divisors)));

@@ -179,6 +179,72 @@ TEST(Gguf, KeysAndTensorsHaveTheNamesOfLlamaCpp) {
   EXPECT_EQ(g.tensors.at("blk.0.attn_norm.weight").type, 0u);
 }
 
+ModelShape shape_of_architecture(const std::string& family) {
+  ModelShape s = shape_of(family.c_str());
+  if (family == "olmo2" || family == "phi3") s.tied = false;
+  if (family == "smollm3") s.layers = 4, s.unturned_step = 4;
+  if (family == "granite") s.multipliers = {.embedding = 12, .branch = 0.25, .logits_divisor = 8, .scores = 0.5};
+  if (family == "gemma3_text") s.window = {.tokens = 16, .global_step = 6, .rope_theta = 10000};
+  return s;
+}
+
+// Held against the tables of PyPI `gguf` by tests/peers/check_gguf.py.
+TEST(Gguf, EachArchitectureHasItsNamesAndKeys) {
+  const Scratch scratch;
+  const std::map<std::string, std::vector<std::string>> named{
+      {"mistral", {"llama", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}},
+      {"smollm3", {"smollm3", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}},
+      {"granite", {"granite", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}},
+      {"olmo2",
+       {"olmo2", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output", "post_attention_norm", "ffn_gate", "ffn_up",
+        "ffn_down", "post_ffw_norm"}},
+      {"phi3", {"phi3", "attn_norm", "attn_qkv", "attn_output", "ffn_norm", "ffn_up", "ffn_down"}},
+      {"gemma3_text",
+       {"gemma3", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output", "post_attention_norm", "ffn_norm",
+        "ffn_gate", "ffn_up", "ffn_down", "post_ffw_norm"}}};
+  for (const auto& [family, names] : named) {
+    const ModelShape shape = shape_of_architecture(family);
+    const Gguf g = exported(scratch, shape, "gguf-f16");
+    EXPECT_EQ(g.keys.at("general.architecture").text, names[0]);
+    EXPECT_EQ(g.tensors.size(), (shape.tied ? 2 : 3) + std::size_t(shape.layers) * (names.size() - 1)) << family;
+    for (std::size_t i = 1; i < names.size(); ++i) EXPECT_TRUE(g.tensors.contains("blk.1." + names[i] + ".weight")) << family << names[i];
+    const float shift = family == "gemma3_text" ? 1 : 0;
+    EXPECT_EQ(g.value_at("output_norm.weight", 3), wanted(3, 0) + shift) << family;
+    for (const auto& [key, value] : {std::pair("granite.attention.scale", "0.5"),
+                                     {"granite.embedding_scale", "12"},
+                                     {"granite.residual_scale", "0.25"},
+                                     {"granite.logit_scale", "8"},
+                                     {"gemma3.attention.sliding_window", "16"},
+                                     {"gemma3.rope.freq_base_swa", "10000"}}) {
+      const bool own = std::string(key).starts_with(names[0] + ".");
+      EXPECT_EQ(g.keys.contains(key), own) << family;
+      if (own) EXPECT_EQ(g.keys.at(key).text, value) << key;
+    }
+  }
+}
+
+TEST(Gguf, ModelsThatLlamaCppComputesOtherwiseAreRefused) {
+  const auto refusal = [](const char* family, void (*change)(ModelShape&)) {
+    ModelShape s = shape_of_architecture(family);
+    change(s);
+    return error_of<ConfigError>([&] { require_gguf(s, {}); });
+  };
+  EXPECT_EQ(refusal("mistral", [](ModelShape& s) { s.window.tokens = 20; }),
+            "models of family mistral have no GGUF form with sliding_window = 20, beyond which llama.cpp reads, too, unless "
+            "max_position_embeddings = 32 is at most as large; export with another --dtype");
+  EXPECT_TRUE(has(refusal("smollm3", [](ModelShape& s) { s.unturned_step = 3; }), "layers without rotations"));
+  EXPECT_TRUE(has(refusal("olmo2", [](ModelShape& s) { s.tied = true; }), "wants a matrix of the head"));
+  EXPECT_TRUE(has(refusal("phi3", [](ModelShape& s) { s.head_dim = 32; }), "llama.cpp wants 16"));
+  EXPECT_TRUE(has(refusal("gemma3_text", [](ModelShape& s) { s.window.global_step = 4; }), "none in each layer 6"));
+  EXPECT_TRUE(has(refusal("gemma3_text", [](ModelShape& s) { s.multipliers.scores = 1; }), "query_pre_attn_scalar"));
+  EXPECT_TRUE(has(refusal("olmo2",
+                          [](ModelShape& s) {
+                            s.rope_scaling =
+                                ops::RopeScaling{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_position = 64};
+                          }),
+                  "does not stretch rotations of olmo2"));
+}
+
 // Pair i of a head of 16 is rows i and i + 8 here, and rows 2i and 2i + 1 in a Llama of llama.cpp. Others keep the order.
 TEST(Gguf, QueriesAndKeysOfALlamaHavePairsAsNeighbours) {
   const Scratch scratch;

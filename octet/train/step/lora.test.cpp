@@ -266,6 +266,8 @@ TEST(Lora, EveryScheduleOfStagesAndFamilyThatRanksDivideTrainsThem) {
     many.ranks.schedule = schedule, many.ranks.chunks = schedule == parallel::Schedule::interleaved ? 2 : 1;
     EXPECT_LT(differ(config, many, {.pipeline = 2}), 1e-5) << to_text(schedule);
   }
+  for (const Mesh& mesh : {Mesh{.data = 2, .zero = 2}, Mesh{.pipeline = 2}})  // data ranks have equal batches here
+    EXPECT_LT(differ(small_experts("fp32"), small_experts("fp32"), mesh), 1e-5) << "experts " << mesh.text();
   for (const char* family : {"qwen2", "qwen3", "phi3", "gemma3_text"}) {
     EngineConfig other = small_engine(family, "fp32");
     other.adapters = {.rank = 4,
