@@ -25,10 +25,10 @@ bool same(const Work& a, const Work& b) { return a.ops == b.ops && a.collectives
 
 Replay::Turn Replay::begin(const Stream& stream, const Form& form) {
   Turn turn;
-  if (stream.observed()) return turn;
+  if (stream.observed() || !allowed_) return turn;
   Record& r = records_[form];
   turn.record_ = &r;
-  const bool records = allowed_ && (stream.device() == Device::cuda || (pretends_ && stream.device() == Device::null));
+  const bool records = stream.device() == Device::cuda || (pretends_ && stream.device() == Device::null);
   if (!records || r.seen < eager_runs) turn.mode_ = Mode::plain;
   else turn.mode_ = r.seen == eager_runs ? Mode::record : Mode::replay;
   r.seen += r.seen <= eager_runs;

@@ -52,7 +52,7 @@ class Replay {
   Turn begin(const Stream&, const Form&);
   void part(Stream&, const Turn&, int number, const Body&);
 
-  /// Whether parts may be recorded: not where the host reads values that they make. They are at first.
+  /// Whether parts may be recorded: not where the host reads values that they make, on which their work may depend. They are at first.
   void allow(bool recording) { allowed_ = recording; }
 
   /// For tests: on the null device, too, parts are recorded and replayed. A replay counts its work and does nothing else.
