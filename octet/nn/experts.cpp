@@ -2,6 +2,7 @@
 
 #include "octet/nn/operands.hpp"
 #include "octet/ops/add/add.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.hpp"
 
 namespace octet::nn {
@@ -261,7 +262,7 @@ void Experts::backward_of_rounds(Stream& stream, const Tensor& dy, const Saved& 
   again.keep = Lifetime::scratch;
   Saved s = saved;
   const std::int64_t rows = s.visit.map.rows();
-  const Tensor dgathered = stream.empty({rows, config_.width}, dy.dtype);
+  const Tensor &x = s.in_linear.x.codes, dgathered = stream.empty({rows, config_.width}, dy.dtype);
   ProductSum of_first(stream, in_.weight().parameter(), planned), of_second(stream, out_.weight().parameter(), planned);
   const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x) {
     layer.backward_weight(stream, d, x, s.visit.map.groups, &layer == &in_ ? of_first : of_second);
@@ -272,10 +273,19 @@ void Experts::backward_of_rounds(Stream& stream, const Tensor& dy, const Saved& 
     {
       const RoundWork repeated(stream, false);
       exchange.enter(stream, choices_of(s, pass, true), round, s.visit);
-      const Tensor h = stream.empty({rows, 2 * config_.hidden}, in_.activations(), Lifetime::scratch, Category::activations);
-      expand(stream, s.in_linear.x.codes, s.visit, h, again, nullptr);
-      ops::Sink hidden;
-      activate(stream, h, false, again, s, hidden, true);
+      if (h_.coded()) {  // values are there until their codes are
+        const Shape shape{rows, 2 * config_.hidden};
+        ops::Sink codes = h_.sink(stream, {nullptr, shape, in_.activations()}, again);
+        const Scope values(stream);
+        const Tensor h = codes.plain = stream.empty(shape, in_.activations(), Lifetime::scratch, Category::activations);
+        expand(stream, x, s.visit, h, again, nullptr);
+        ops::quantize(stream, h, codes);
+        s.h = {codes.codes.rows, h.dtype};
+      } else {  // in the memory of those that forward saved
+        expand(stream, x, s.visit, saved.h.values, again, nullptr);
+        ops::Sink hidden;
+        activate(stream, saved.h.values, false, again, s, hidden, true);
+      }
     }
     backward_of_rows(stream, dy, s, dweights, dgathered, product, now);
     exchange.combine(stream, dgathered, s.visit, dx);
