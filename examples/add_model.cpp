@@ -102,7 +102,7 @@ class ParallelDecoder final : public models::Model {
             const models::ChunkBorders&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
-    head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, {}, {});
+    head_.loss(stream, normalised(stream, x, pass), batch.for_objective(), sums, pass, {}, {});
   }
 
   // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
@@ -122,7 +122,7 @@ class ParallelDecoder final : public models::Model {
     const Scope scope(stream);
     ops::Sink n = nn::plain_sink(stream, x.shape, activations_, pass, false);
     norm_.forward(stream, last_, n);
-    head_.loss(stream, n.plain, batch.targets, sums, pass, factor, dn_);
+    head_.loss(stream, n.plain, batch.for_objective(), sums, pass, factor, dn_);
   }
 
   void backward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const Tensor&) override {

@@ -276,8 +276,9 @@ void draw_loss_scale(Markup& m, const Study& study) {
 
 void draw_preferences(Markup& m, const Study& study) {
   if (!learns_preferences(study)) return;
-  draw(m, step_chart(study, metric("reward_margin"), "Smoothed. dpo.beta times the log-probabilities that the model has over its reference.",
-                     [](const StepEvent& e) { return e.preferences.margin(); }));
+  draw(m,
+       step_chart(study, metric("reward_margin"), "Smoothed. dpo.beta times the log-probabilities that the model has over its reference.",
+                  [](const StepEvent& e) { return e.preferences.margin(); }));
   draw(m, step_chart(study, metric("reward_accuracy"), "Smoothed.", [](const StepEvent& e) { return e.preferences.accuracy; }));
 }
 

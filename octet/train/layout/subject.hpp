@@ -40,7 +40,7 @@ struct Subject {
   bool codes_attention = false;                                                // products of some attention read 8-bit codes
   std::optional<optim::OptimizerConfig> optimizer = optim::OptimizerConfig{};  // at the layout's level
   bool average = false;
-  bool preferences = false;  // the loss is one of pairs of answers
+  bool preferences = false;             // the loss is one of pairs of answers
   models::AdapterConfig adapters = {};  // that train in place of the model's own weights
   parallel::CommConfig comm = {};
   double expert_room = 0;      // ranks.expert_room
