@@ -23,7 +23,7 @@ void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Tens
 void fill_normal(Stream& stream, std::uint64_t key, double deviation, const StoredSlice& x) {
   const Stored& out = x.stored;
   check_stored("fill_normal", out);
-  check(x.first % storage_block == 0 && x.first >= 0 && x.first + out.count() <= x.whole.count(),
+  check((x.first % storage_block == 0 || out.count() == 0) && x.first >= 0 && x.first + out.count() <= x.whole.count(),
         "fill_normal: a slice begins at a multiple of {} and is within {}, got {} from {}", storage_block, x.whole, out.shape(), x.first);
   const bool twice = scales_tensor(out.storage), cut = x.cut != nullptr && *x.cut;
   if (!twice && !cut && !scales_blocks(out.storage)) return fill_normal(stream, key, deviation, out.codes, x.first);

@@ -15,7 +15,7 @@ void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x, 
 /// The codes and scales that encode_stored() makes of the same values in f32, without memory for these. Per-tensor scales need all values
 /// of the variable first, also for a slice, which are therefore computed twice. A variable with a cut has the values of its places in the
 /// whole: every owner of a part makes its own. Workspace, from scratch: f32 [1] with per-tensor scales, the pieces of a cut.
-/// Throws as encode_stored(), and unless the slice begins at a multiple of 128 and is within the variable.
+/// Throws as encode_stored(), and unless the slice begins at a multiple of 128, or is empty, and is within the variable.
 void fill_normal(Stream&, std::uint64_t key, double deviation, const StoredSlice& x);
 
 }  // namespace octet::ops
