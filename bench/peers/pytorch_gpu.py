@@ -123,19 +123,24 @@ def choose_attention(backend):
     torch.backends.cuda.enable_math_sdp(False)
 
 
-def train(model, arguments, batch, accumulate):
-    """Seconds of each step after the warm-up."""
+def sizes(name, arguments):
+    """Sequences of a micro-batch, and micro-batches of a step."""
+    batch = arguments.micro_batch or MICRO_BATCH[name]
+    return batch, max(1, (arguments.tokens_per_step or TOKENS_PER_STEP[name]) // (batch * arguments.sequence))
+
+
+def train(model, arguments, vocabulary, batch, accumulate, hidden):
+    """Seconds of each step after the warm-up. hidden(tokens, first): what the head reads; first: of a step's first micro-batch."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    cos, sin = model.tables(arguments.sequence, "cuda", torch.bfloat16)
-    tokens = torch.randint(model.s.vocabulary, (accumulate, batch, arguments.sequence + 1), device="cuda")
+    tokens = torch.randint(vocabulary, (accumulate, batch, arguments.sequence + 1), device="cuda")
     scale = 1.0 / (accumulate * batch * arguments.sequence)
     seconds = []
     for _ in range(arguments.warm_up + arguments.steps):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        for part in tokens:
-            hidden = model.hidden(part[:, :-1], cos, sin, arguments.recompute)
-            ChunkedLoss.apply(hidden.flatten(0, 1), model.head.weight, part[:, 1:].flatten(), arguments.chunk, scale).backward()
+        for i, part in enumerate(tokens):
+            x = hidden(part[:, :-1], i == 0).flatten(0, 1)
+            ChunkedLoss.apply(x, model.head.weight, part[:, 1:].flatten(), arguments.chunk, scale).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -145,10 +150,14 @@ def train(model, arguments, batch, accumulate):
     return seconds[arguments.warm_up:]
 
 
+def speed(seconds, arguments, batch, accumulate):
+    """The columns of a row that follow from the seconds of steps."""
+    s = spread(seconds)
+    return {"tokens_per_second": accumulate * batch * arguments.sequence / s["seconds"], **s, "peak_gib": torch.cuda.max_memory_allocated() / 2**30}
+
+
 def measure(name, precision, arguments):
-    shape = SHAPES[name]
-    batch = arguments.micro_batch or MICRO_BATCH[name]
-    accumulate = max(1, (arguments.tokens_per_step or TOKENS_PER_STEP[name]) // (batch * arguments.sequence))
+    shape, (batch, accumulate) = SHAPES[name], sizes(name, arguments)
     torch.manual_seed(1)
     choose_attention(arguments.attention)
     grouped = native_gqa(shape, arguments.sequence)
@@ -160,43 +169,46 @@ def measure(name, precision, arguments):
     for block in model.blocks:
         block.compile(dynamic=False)
     torch.cuda.reset_peak_memory_stats()
-    seconds = spread(train(model, arguments, batch, accumulate))
+    cos, sin = model.tables(arguments.sequence, "cuda", torch.bfloat16)
+    seconds = train(model, arguments, shape.vocabulary, batch, accumulate, lambda tokens, _: model.hidden(tokens, cos, sin, arguments.recompute))
     return {"model": name, "precision": precision, "by": by, "shape": f"{accumulate}x{batch}x{arguments.sequence}",
-            "attention": arguments.attention + ("" if grouped else ", keys and values repeated"),
-            "tokens_per_second": accumulate * batch * arguments.sequence / seconds["seconds"], **seconds,
-            "peak_gib": torch.cuda.max_memory_allocated() / 2**30}
+            "attention": arguments.attention + ("" if grouped else ", keys and values repeated"), **speed(seconds, arguments, batch, accumulate)}
 
 
-def options():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def options(description, precisions):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--models", default="qwen2.5-0.5b", help="of " + ", ".join(MICRO_BATCH))
-    parser.add_argument("--precisions", default="bf16,fp8")
+    parser.add_argument("--precisions", default=precisions)
     parser.add_argument("--sequence", type=int, default=4096)
     parser.add_argument("--micro-batch", type=int, default=0, help="sequences; 0: 4, or 2 for the large models")
     parser.add_argument("--tokens-per-step", type=int, default=0, help="0: 524288, or 131072 for the large models")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--chunk", type=int, default=4096, help="tokens that the head works on at a time")
-    parser.add_argument("--attention", choices=("cudnn", "flash"), default="cudnn")
-    parser.add_argument("--recompute", action="store_true", help="keep only each block's input for backward")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    return parser
 
 
-def main():
-    arguments = options()
+def run(measure, arguments, facts):
+    """measure(model, precision, arguments) of each, in a process of its own, so that neither memory nor compiled code of one is the other's."""
     if arguments.one:
         print(json.dumps(measure(*arguments.one.split(","), arguments)))
         return
     rows = []
     for model in arguments.models.split(","):
         for precision in arguments.precisions.split(","):
-            # A process for each, so that neither memory nor compiled code of one is the other's.
-            child = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--one", f"{model},{precision}"], stdout=subprocess.PIPE, text=True)
+            child = subprocess.run([sys.executable, *sys.argv, "--one", f"{model},{precision}"], stdout=subprocess.PIPE, text=True)
             if child.returncode:
                 raise SystemExit(f"{model} {precision}: failed, see above")
             rows.append(json.loads(child.stdout.splitlines()[-1]))
-    show({"peer": "pytorch", "version": torch.__version__, "device": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}, rows)
+    show({**facts, "device": torch.cuda.get_device_name()}, rows)
+
+
+def main():
+    parser = options(__doc__.splitlines()[0], "bf16,fp8")
+    parser.add_argument("--attention", choices=("cudnn", "flash"), default="cudnn")
+    parser.add_argument("--recompute", action="store_true", help="keep only each block's input for backward")
+    run(measure, parser.parse_args(), {"peer": "pytorch", "version": torch.__version__, "cudnn": torch.backends.cudnn.version()})
 
 
 if __name__ == "__main__":

@@ -55,6 +55,15 @@ TEST(Replay, AfterAFailureAllPartsAreRecordedAgain) {
   EXPECT_EQ(t.second, 4);
 }
 
+TEST(Replay, PartsThatAreNotAllowedToBeRecordedMayDoOtherWorkEachTime) {
+  TwoParts t;
+  t.replay.pretend();
+  t.replay.allow(false);
+  for (int i = 0; i < 5; ++i) t.turn(1, [&] { t.stream.count({.ops = i}); });
+  EXPECT_EQ(t.second, 5);
+  EXPECT_EQ(t.replay.recorded(), 0);
+}
+
 TEST(Replay, WhileAnObserverIsInstalledEveryPartRuns) {
   struct Nothing final : Observer {
     void observe(std::string_view, std::string_view, const Tensor&) override {}

@@ -237,6 +237,14 @@ class Frameworks(unittest.TestCase):
         y.backward(values(T, OUT, seed=2).to(DEVICE))
         np.testing.assert_array_equal(own.weight.grad.cpu().numpy(), plain[2])
 
+    def outputs_of_ranks(self, code, name):
+        """Of two ranks that run it, with their number and a file by which they meet."""
+        words = [sys.executable, "-W", "ignore", "-c", code]
+        ranks = [subprocess.Popen([*words, str(rank), f"file://{FOLDER.resolve()}/{name}"], stdout=subprocess.PIPE, text=True) for rank in range(2)]
+        outputs = [rank.communicate(timeout=240)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0])
+        return outputs
+
     @unittest.skipIf(DEVICE != "cpu", "ranks of gloo")
     def test_ranks_join_their_maxima(self):
         code = """if True:
@@ -257,12 +265,9 @@ class Frameworks(unittest.TestCase):
             print(state["module.0.fp8_delayed_x_amax_history"].flatten().tolist(),
                   sum(t.double().sum().item() for t in state.values()))
         """
-        store = f"file://{FOLDER.resolve()}/ranks"
-        ranks = [subprocess.Popen([sys.executable, "-c", code, str(rank), store], stdout=subprocess.PIPE, text=True) for rank in range(2)]
-        out = [rank.communicate(timeout=120)[0] for rank in ranks]
+        out = self.outputs_of_ranks(code, "ranks")
         self.assertEqual(out[0], out[1])
         self.assertTrue(out[0].startswith("[0.0, 11.0, 12.0, 13.0]"), out[0])
-
 
     @unittest.skipIf(DEVICE != "cpu", "ranks of gloo")
     def test_weights_that_ranks_divide_are_gathered_or_refused(self):
@@ -320,11 +325,8 @@ class Frameworks(unittest.TestCase):
                         except octet.ConfigError as error:
                             print(str(error)[:64])
         """
-        store = f"file://{FOLDER.resolve()}/parts"
-        ranks = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, str(rank), store], stdout=subprocess.PIPE, text=True) for rank in range(2)]
-        for rank in ranks:
-            said = rank.communicate(timeout=240)[0].splitlines()
-            self.assertEqual(rank.returncode, 0)
+        for output in self.outputs_of_ranks(code, "parts"):
+            said = output.splitlines()
             self.assertEqual([line.split(": ")[1].split(" (")[0] for line in said[:4]], ["FullyShardedDataParallel"] * 4)
             self.assertEqual(said[4:], ["octet.torch.Linear: the weight is a DTensor in its forward, as u"] * 2)
 

@@ -64,6 +64,13 @@ std::vector<std::vector<float>> choices_of(const EngineConfig& config, int ranks
   return out;
 }
 
+void expect_work(const Work& planned, const Work& real, const std::string& of) {
+  EXPECT_EQ(planned.gemm_flops, real.gemm_flops) << of;
+  EXPECT_EQ(planned.fp8_flops, real.fp8_flops) << of;
+  EXPECT_EQ(planned.collectives, real.collectives) << of;
+  EXPECT_EQ(planned.sent_bytes, real.sent_bytes) << of;
+}
+
 // Where each choice of a token is on a rank of its own, rows follow from the numbers of choices.
 TEST(ExpertRanks, SendTheBytesOfTheFormula) {
   struct Case {
@@ -232,10 +239,7 @@ TEST(ExpertRanks, HaveTheMemoryAndTheWorkOfTheirPlan) {
         evaluate_batch(e, batch_of(0, rank));
         if (rank > 0) return;
         EXPECT_EQ(dry.memory.by_category, e.stream.arena().peak().by_category) << recipe << zero;
-        EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << recipe << zero;
-        EXPECT_EQ(dry.step.fp8_flops, real.fp8_flops) << recipe << zero;
-        EXPECT_EQ(dry.step.collectives, real.collectives) << recipe << zero;
-        EXPECT_EQ(dry.step.sent_bytes, real.sent_bytes) << recipe << zero;
+        expect_work(dry.step, real, format("{} {}", recipe, zero));
       });
     }
 }
@@ -271,10 +275,7 @@ TEST(ExpertRanks, WithBoundedMemoryStayWithinTheirPlanInRounds) {
       evaluate_batch(e, batch_of(0, rank));
       if (rank > 0) return;
       EXPECT_LE(e.stream.arena().peak().total, dry.memory.total) << recipe;
-      EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << recipe;
-      EXPECT_EQ(dry.step.fp8_flops, real.fp8_flops) << recipe;
-      EXPECT_EQ(dry.step.collectives, real.collectives) << recipe;
-      EXPECT_EQ(dry.step.sent_bytes, real.sent_bytes) << recipe;
+      expect_work(dry.step, real, recipe);
     });
   }
 }
