@@ -264,6 +264,7 @@ class Frameworks(unittest.TestCase):
             state = model.state_dict()
             print(state["module.0.fp8_delayed_x_amax_history"].flatten().tolist(),
                   sum(t.double().sum().item() for t in state.values()))
+            dist.destroy_process_group()
         """
         out = self.outputs_of_ranks(code, "ranks")
         self.assertEqual(out[0], out[1])
@@ -324,6 +325,7 @@ class Frameworks(unittest.TestCase):
                             broken(x)
                         except octet.ConfigError as error:
                             print(str(error)[:64])
+            dist.destroy_process_group()
         """
         for output in self.outputs_of_ranks(code, "parts"):
             said = output.splitlines()
