@@ -4,9 +4,10 @@
 
 namespace octet::nn {
 
-LatentLinear::LatentLinear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : norm_(path + "_a_norm", c.rank, c.norm_eps),
-      linear_(path + "_b", {.in = c.rank, .out = c.out}, precision, site),
+LatentLinear::LatentLinear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
+    : partition_(p),
+      norm_(path + "_a_norm", c.rank, c.norm_eps, p),
+      linear_(path + "_b", {.in = c.rank, .out = own_part(p, c.out).count, .cut = own_rows(p, {c.out, c.rank})}, precision, site),
       input_(path + "_a", c.rank, precision, c.recomputed) {}
 
 void LatentLinear::forward(Stream& stream, const ops::ColumnsOf& c, const Tensor& y, const scaling::Pass& pass, NormedRows* saved) {
@@ -30,7 +31,8 @@ void LatentLinear::backward(Stream& stream, const Tensor& dy, const NormedRows& 
                             const scaling::Pass& pass) {
   const Scope scope(stream);
   const Tensor d = stream.empty({dy.shape[0], rank()}, dy.dtype);
-  linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = dy}, pass), saved.linear, d, pass.later);
+  const ops::Sink g = quantized(stream, linear_, {.tensor = Operand::gradient, .values = dy}, pass, partition_);
+  linear_.backward(stream, g, saved.linear, d, pass.later);
   norm_.backward(stream, d, {values_of(stream, saved.x), saved.inv_rms, true}, d, false);
   ops::copy_columns(stream, {.from = d, .to = dc.of, .to_column = dc.first, .columns = rank()});
 }
@@ -54,32 +56,43 @@ namespace {
 
 std::int64_t query_columns(const AttentionConfig& c) { return c.heads * c.head_dim; }
 
-std::int64_t columns_of_first(const AttentionConfig& c) {
-  return (c.latent.q_rank > 0 ? c.latent.q_rank : query_columns(c)) + c.latent.kv_rank + c.latent.turned;
+// Columns of the first layer that all heads share.
+std::int64_t shared_columns(const AttentionConfig& c) { return c.latent.q_rank + c.latent.kv_rank + c.latent.turned; }
+std::int64_t columns_of_first(const AttentionConfig& c) { return (c.latent.q_rank > 0 ? 0 : query_columns(c)) + shared_columns(c); }
+
+// Rows of the own queries, if they are there, then copies of all others.
+Cut cut_of_first(const Partition& p, const AttentionConfig& own, const AttentionConfig& whole) {
+  const std::int64_t queries = (columns_of_first(own) - shared_columns(own)) * whole.width, shared = shared_columns(whole) * whole.width,
+                     before = columns_of_first(whole) * whole.width - shared;
+  Cut out{.whole = {columns_of_first(whole), whole.width}};
+  if (queries > 0) out.pieces.push_back({queries, queries * p.member(), queries, queries});
+  out.pieces.push_back({shared, before, shared, shared});
+  out.alone = queries, out.copies = p.members(), out.first_copy = p.member() == 0;
+  return out;
 }
 
 LatentLinear::Config latent_of(const AttentionConfig& c, std::int64_t rank, std::int64_t out) {
   return {.rank = rank, .out = out, .norm_eps = c.latent.norm_eps, .recomputed = c.recomputed};
 }
 
-std::variant<DirectQueries, LatentQueries> make_queries(const std::string& path, const AttentionConfig& c, scaling::Precision& precision,
-                                                        const scaling::Site& site) {
+std::variant<DirectQueries, LatentQueries> make_queries(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole,
+                                                        scaling::Precision& precision, const scaling::Site& site, Partition& p) {
   using Form = std::variant<DirectQueries, LatentQueries>;
-  if (c.latent.q_rank == 0) return Form(std::in_place_type<DirectQueries>, query_columns(c));
-  return Form(std::in_place_type<LatentQueries>, path + ".q", latent_of(c, c.latent.q_rank, query_columns(c)), precision, site);
+  if (own.latent.q_rank == 0) return Form(std::in_place_type<DirectQueries>, query_columns(own));
+  return Form(std::in_place_type<LatentQueries>, path + ".q", latent_of(own, own.latent.q_rank, query_columns(whole)), precision, site, p);
 }
+
+std::int64_t expanded_columns(const AttentionConfig& c) { return c.heads * (c.head_dim - c.latent.turned + c.latent.value_dim); }
 
 }  // namespace
 
-LatentQkv::LatentQkv(const std::string& path, const AttentionConfig& c, scaling::Precision& precision, const scaling::Site& site,
-                     Partition& p)
+LatentQkv::LatentQkv(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole, scaling::Precision& precision,
+                     const scaling::Site& site, Partition& p)
     : partition_(p),
-      config_(c),
-      first_(path + ".q_kv_a", {.in = c.width, .out = columns_of_first(c)}, precision, site),
-      queries_(make_queries(path, c, precision, site)),
-      kv_(path + ".kv", latent_of(c, c.latent.kv_rank, c.heads * (c.head_dim - c.latent.turned + c.latent.value_dim)), precision, site) {
-  check(!p.divides(), "attention {}: members of a partition do not divide latents", path);
-}
+      config_(own),
+      first_(path + ".q_kv_a", {.in = own.width, .out = columns_of_first(own), .cut = cut_of_first(p, own, whole)}, precision, site),
+      queries_(make_queries(path, own, whole, precision, site, p)),
+      kv_(path + ".kv", latent_of(own, own.latent.kv_rank, expanded_columns(whole)), precision, site, p) {}
 
 ops::LatentHeads LatentQkv::heads(const BlockContext& context) const {
   return {.heads = {.heads = config_.heads,

@@ -325,9 +325,9 @@ TEST(Lora, LayoutsThatDivideAdaptersAreRefusedByTheirKey) {
   };
   EXPECT_EQ(refusal({.data = 2, .zero = 3}),
             "ranks.zero = 3: lora.rank: stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2");
-  EXPECT_EQ(refusal({.tensor = 2}, {.level = optim::Level::O1}),
-            "ranks.tensor = 2: 2 ranks share each adapter, and gradients in e4m3 cannot be summed among them; set optim.gradients = "
-            "\"bf16\" or \"f32\", or with several data ranks ranks.zero = 2");
+  EXPECT_EQ(refusal({.tensor = 2}, {.gradients = Storage::e4m3_tensor}),
+            "ranks.tensor = 2: 2 ranks have copies of values of layers.0.attn.qkv.lora_A.weight, whose gradients in e4m3_tensor cannot be "
+            "summed; set optim.gradients = \"bf16\"");
 }
 
 TEST(Lora, TargetsAndRanksThatAModelDoesNotHaveAreRefused) {
