@@ -54,8 +54,4 @@ void CopiedGradients::sum(Stream& stream, const nn::Bucket& bucket) const {
     if (c.bucket == &bucket) c.sum(stream);
 }
 
-void CopiedGradients::sum(Stream& stream) const {
-  for (const Copies& c : copies_) c.sum(stream);
-}
-
 }  // namespace octet::parallel

@@ -20,9 +20,8 @@ class CopiedGradients {
   /// scales. Where sums are divided (nn::Divided::gradients), gradients are values of one micro-batch, which have no scales.
   static bool sums_copies(const Cut&, Storage gradients);
 
-  /// g = sum over the ranks that have a copy, of all such values of a bucket; or of all buckets.
+  /// g = sum over the ranks that have a copy, of all such values of a bucket.
   void sum(Stream&, const nn::Bucket&) const;
-  void sum(Stream&) const;
   /// Of the ranks with the same heads.
   comm::Traffic traffic(comm::Collective c) const { return of_heads_ ? of_heads_->traffic(c) : comm::Traffic{}; }
 

@@ -326,7 +326,7 @@ TEST(Lora, LayoutsThatDivideAdaptersAreRefusedByTheirKey) {
   EXPECT_EQ(refusal({.data = 2, .zero = 3}),
             "ranks.zero = 3: lora.rank: stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2");
   EXPECT_EQ(refusal({.tensor = 2}, {.gradients = Storage::e4m3_tensor}),
-            "ranks.tensor = 2: 2 ranks have copies of values of layers.0.attn.qkv.lora_A.weight, whose gradients in e4m3_tensor cannot be "
+            "ranks.tensor = 2: 2 ranks have copies of values of layers.0.attn.qkv.lora_a, whose gradients in e4m3_tensor cannot be "
             "summed; set optim.gradients = \"bf16\"");
 }
 

@@ -6,6 +6,7 @@
 #include "octet/train/step/generate.hpp"
 #include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/step/weights.hpp"
+#include "tests/testing/floats.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -52,7 +53,7 @@ std::vector<data::Batch> batches_of(int step, std::int64_t groups, int group) {
   return out;
 }
 
-MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3) {
+MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 2) {
   return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) { return batches_of(step, mesh.data, group); });
 }
 
@@ -75,44 +76,49 @@ void expect_near(const EngineConfig& config, const MeshSteps& one, const std::ve
   }
 }
 
-// Three steps, so that losses follow from updated weights and biases of routers.
+// Several steps, so that losses follow from updated weights and biases of routers.
 TEST(TensorExperts, HaveTheGradientsLossesAndBiasesOfOneRank) {
   const EngineConfig config = latent_config("fp32");
-  expect_near(config, steps_on(config, {}),
-              {{.tensor = 2},
-               {.tensor = 4},
-               {.tensor = 2, .data = 2},
-               {.tensor = 2, .data = 2, .zero = 1},
-               {.tensor = 2, .data = 2, .zero = 2},
-               {.tensor = 2, .data = 2, .zero = 3},
-               {.tensor = 2, .data = 2, .expert = 2},
-               {.tensor = 2, .data = 2, .zero = 1, .expert = 2},
-               {.tensor = 2, .data = 2, .zero = 3, .expert = 2},
-               {.tensor = 2, .data = 4, .zero = 2, .expert = 2, .shard = 2},
-               {.tensor = 2, .pipeline = 2},
-               {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1, .expert = 2}});
+  std::vector<Mesh> meshes{{.tensor = 4},
+                           {.tensor = 2, .data = 2, .zero = 2},
+                           {.tensor = 2, .data = 2, .expert = 2},
+                           {.tensor = 2, .data = 2, .zero = 3, .expert = 2},
+                           {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1, .expert = 2}};
+  if (octet::testing::exhaustive())
+    for (const Mesh& more : std::vector<Mesh>{{.tensor = 2},
+                                              {.tensor = 2, .data = 2},
+                                              {.tensor = 2, .data = 2, .zero = 1},
+                                              {.tensor = 2, .data = 2, .zero = 3},
+                                              {.tensor = 2, .data = 2, .zero = 1, .expert = 2},
+                                              {.tensor = 2, .data = 4, .zero = 2, .expert = 2, .shard = 2},
+                                              {.tensor = 2, .pipeline = 2}})
+      meshes.push_back(more);
+  expect_near(config, steps_on(config, {}), meshes);
 }
 
 TEST(TensorExperts, OfOtherFamiliesHaveTheGradientsAndLossesOfOneRank) {
-  const std::vector<Mesh> meshes{{.tensor = 2}, {.tensor = 2, .data = 2, .zero = 1, .expert = 2}};
+  const std::vector<Mesh> meshes{{.tensor = 2, .data = 2, .zero = 1, .expert = 2}};
   for (const EngineConfig& config : {latent_config("fp32", "deepseek_v2"), grouped_config("fp32"), grouped_config("fp32", "mixtral"),
                                      grouped_config("fp32", "deepseek_moe")})
     expect_near(config, steps_on(config, {}), meshes);
   EngineConfig shared = grouped_config("fp32");
   shared.shape.kv_heads = 1, shared.shape.experts.balance.loss = 0;  // ranks share key heads, and have parts of sequences
-  expect_near(shared, steps_on(shared, {}), {{.tensor = 2, .context = 2}, {.tensor = 2, .context = 2, .data = 2, .zero = 2, .expert = 2}});
+  expect_near(shared, steps_on(shared, {}), {{.tensor = 2, .context = 2, .data = 2, .zero = 2, .expert = 2}});
 }
 
 // Experts' operands have scales of the own rows, as on data ranks; rounded sums can choose other experts.
 TEST(TensorExperts, OfEveryRecipeAreNearOneRankAndHaveTheSameBitsWhateverIsRecomputed) {
   for (const auto& [recipe, bound] : {std::pair("bf16", 0.03), {"current", 0.2}, {"delayed", 0.2}, {"block128", 0.15}, {"mxfp8", 0.15}}) {
+    const bool all = octet::testing::exhaustive();
+    if (!all && (recipe == std::string("bf16") || recipe == std::string("mxfp8"))) continue;
     EngineConfig config = latent_config(recipe);
-    const MeshSteps one = steps_on(config, {}, 2), many = steps_on(config, {.tensor = 2, .data = 2, .zero = 1, .expert = 2}, 2);
+    const MeshSteps one = steps_on(config, {}), many = steps_on(config, {.tensor = 2, .data = 2, .zero = 1, .expert = 2});
     EXPECT_LT(distance(one.gradients, many.gradients), bound) << recipe;
     EXPECT_NEAR(many.losses[1] / one.losses[1], 1, 0.01) << recipe;
     const Mesh two{.tensor = 2};
     const MeshSteps plain = steps_on(config, two, 1);
     for (const char* part : {"block", "norm"}) {
+      if (!all && part == std::string("norm") && recipe != std::string("block128")) continue;
       config.model.recompute = nn::Recompute::named(std::vector<std::string>{part});
       EXPECT_EQ(steps_on(config, two, 1).gradients, plain.gradients) << recipe << ", " << part;
     }
@@ -135,6 +141,7 @@ TEST(TensorExperts, HaveTheMemoryAndTheWorkOfTheirPlan) {
   for (const auto& [recipe, zero] : {std::pair("current", 0), {"block128", 0}, {"block128", 3}}) {
     EngineConfig config = latent_config(recipe);
     if (zero == 0) config.precision.activations = scaling::SavedActivations::fp8, config.optimizer->level = optim::Level::O3;
+    config.optimizer->m = Storage::bf16;
     const Mesh mesh{.tensor = 2, .data = 2, .zero = zero, .expert = 2};
     mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
     const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 1, 2);
@@ -174,10 +181,11 @@ TEST(TensorExperts, SendTheBytesOfTheFormula) {
   const double values = 64 * 128 / 2.0, layers = 2;
   EXPECT_EQ(double(sent(comm::Collective::all_gather) - gathers), values * (2 * layers + 2) * 2 + 64 * 3 * 4);
   EXPECT_EQ(double(sent(comm::Collective::reduce_scatter) - reduces), values * (2 * layers + 2) * 2);
-  // Of a layer: experts, the router, norms of width 128 and of heads of 32. The rest is tables of loads and small sums.
+  // Of a layer: experts, the router, norms of width 128 and of heads of 32. The rest is padding of the norms to 256 values, tables of loads
+  // and small sums.
   const double copies = 4 * (layers * (4 * 3 * 64 * 128 + 4 * 128 + 2 * 128 + 2 * 32) + 128);
   EXPECT_GE(double(sent(comm::Collective::all_reduce) - sums), copies);
-  EXPECT_LT(double(sent(comm::Collective::all_reduce) - sums), copies + 4096);
+  EXPECT_LT(double(sent(comm::Collective::all_reduce) - sums), copies + 8192);
 }
 
 std::string exported(const Scratch& scratch, const std::string& name) {
@@ -198,7 +206,7 @@ TEST(TensorExperts, HaveAStateThatIsTheSameOnEveryOtherMesh) {
                                  {.data = 2, .zero = 1, .expert = 2}};
   EngineConfig config = latent_config("delayed", "deepseek_v2");
   config.precision.options.history = 4, config.optimizer->m = Storage::bf16;
-  for (const Mesh& from : {meshes[0], meshes[1], meshes[3]}) {
+  for (const Mesh& from : {meshes[1], meshes[3]}) {
     const Scratch scratch;
     on(config, from, [&](Engine& e, int rank) {
       StepRunner runner = begin_steps(e);
@@ -222,7 +230,7 @@ TEST(TensorExperts, HaveAStateThatIsTheSameOnEveryOtherMesh) {
 // Each rank updates its copies alone, from equal sums and with equal draws.
 TEST(TensorExperts, HaveEqualCopiesAfterSteps) {
   EngineConfig config = latent_config("current");
-  config.optimizer->level = optim::Level::O3;
+  config.optimizer->level = optim::Level::O3, config.optimizer->m = Storage::bf16;
   std::vector<std::map<std::string, std::vector<float>>> copies(2);
   on(config, {.tensor = 2}, [&](Engine& e, int rank) {
     StepRunner runner = begin_steps(e);
@@ -230,7 +238,7 @@ TEST(TensorExperts, HaveEqualCopiesAfterSteps) {
     for (const Parameter* p : e.parameters.list()) {
       if (p->cut.copies == 1) continue;
       std::vector<float> values(std::size_t(p->shape.count()));
-      get_values(e.stream, p->value, values.data());
+      nn::get_values(e.stream, p->value, values.data());
       values.erase(values.begin(), values.begin() + p->cut.alone);
       copies[std::size_t(rank)][p->path] = values;
     }
