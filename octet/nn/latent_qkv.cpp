@@ -119,6 +119,11 @@ ops::LatentArguments LatentQkv::arguments(const BlockContext& context, const ops
           .places = context.cache->places()};
 }
 
+Latents LatentQkv::latents_of(const Tensor& a) const {
+  const LatentConfig& c = config_.latent;
+  return {.latent = {a, first_latent()}, .shared = {a, first_latent() + c.kv_rank}, .rank = c.kv_rank, .turned = c.turned};
+}
+
 void LatentQkv::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& qkv, const scaling::Pass& pass,
                         QkvSaved* saved) {
   const Scope scope(stream);
@@ -126,9 +131,21 @@ void LatentQkv::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const std::int64_t tokens = qkv.shape[0];
   const Tensor a = stream.empty({tokens, first_.out()}, qkv.dtype), kv = stream.empty({tokens, kv_.out()}, qkv.dtype);
   first_.forward(stream, x, a, pass, saves ? &saved->first : nullptr);
+  context.cache->keep(
+      stream, context.block, latents_of(a),
+      [this, rope = context.rope, pass](Stream& s, const Latents& l, const Tensor& of_all) { expand(s, l, rope, pass, of_all); });
   const ops::ColumnsOf q = std::visit([&](auto& form) { return form.forward(stream, a, pass, saves ? &saved->q : nullptr); }, queries_);
   kv_.forward(stream, {a, first_latent()}, kv, pass, saves ? &saved->k : nullptr);
   ops::latent_heads_forward(stream, arguments(context, q, kv, a, qkv));
+}
+
+// Of stored tokens, in their order from the first one of a sequence on.
+void LatentQkv::expand(Stream& stream, const Latents& l, const ops::RopeTable& rope, const scaling::Pass& pass, const Tensor& qkv) {
+  const Scope scope(stream);
+  const std::int64_t tokens = qkv.shape[0];
+  const Tensor kv = stream.empty({tokens, kv_.out()}, qkv.dtype), q = stream.zeros({tokens, query_columns(config_)}, qkv.dtype);
+  kv_.forward(stream, l.latent, kv, pass, nullptr);
+  ops::latent_heads_forward(stream, {.q = {q}, .kv = kv, .k = l.shared, .qkv = qkv, .shape = heads({.sequence = tokens}), .table = rope});
 }
 
 void LatentQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& context, const QkvSaved& saved, const Tensor& dx,

@@ -98,6 +98,8 @@ class LatentQkv {
   std::int64_t first_latent() const {
     return std::visit([](const auto& q) { return q.columns(); }, queries_);
   }
+  Latents latents_of(const Tensor& a) const;
+  void expand(Stream&, const Latents&, const ops::RopeTable&, const scaling::Pass&, const Tensor& qkv);
   ops::LatentArguments arguments(const BlockContext&, const ops::ColumnsOf& q, const Tensor& kv, const Tensor& a, const Tensor& qkv) const;
 
   Partition& partition_;
