@@ -274,18 +274,17 @@ Descales descales_of(const Quantized& q) {
   return {q.descales.data, shift_of(q.block.rows), shift_of(q.block.cols), int(s.row_block), int(s.col_block)};
 }
 
-// More slices where there are few columns, so that enough loads are in flight on every multiprocessor.
-int slice_bits_for(std::int64_t parts, std::int64_t steps) {
-  constexpr int warps_of_multiprocessor = 16;
+// As many slices as let all warps run at once, so that where there are few columns, enough loads are in flight on every multiprocessor.
+int slice_bits_for(std::int64_t parts, std::int64_t steps, int warps_at_once) {
   int bits = 0;
-  while (1 << bits < warps && 2 << bits <= steps && parts << bits < facts().multiprocessors * warps_of_multiprocessor) ++bits;
+  while (2 << bits <= warps && 2 << bits <= steps && parts << (bits + 1) <= facts().multiprocessors * warps_at_once) ++bits;
   return bits;
 }
 
 template <class T, int rows, Scaling scaling, bool aligned>
 void run(Queue queue, Job job) {
   const std::int64_t parts = ceil_div(job.N, columns_of<rows>);
-  job.slice_bits = slice_bits_for(parts, ceil_div(job.K, step_values<T>));
+  job.slice_bits = slice_bits_for(parts, ceil_div(job.K, step_values<T>), warps * blocks_at_once<rows, aligned>);
   const unsigned blocks = unsigned(ceil_div(parts << job.slice_bits, warps));
   launch_early("few_rows_kernel", few_rows_kernel<T, rows, scaling, aligned>, {dim3(blocks), 32 * warps}, queue, job);
 }

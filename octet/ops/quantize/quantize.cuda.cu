@@ -1,5 +1,5 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -119,11 +119,11 @@ void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to,
 
 }  // namespace
 
-TileJob job_for(const ops::Sink& sink) { return completed(job_of(sink)); }
+TileJob few_rows_job(const ops::Sink& sink) { return completed(job_of(sink)); }
 
 TileJob first_job(Queue queue, const ops::Sink& sink) {
   if (sink.waits()) clear(queue, sink.maxima.data, sink.maxima.bytes());
-  return job_for(sink);
+  return completed(job_of(sink));
 }
 
 void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, const Tensor& descale) {
@@ -141,7 +141,7 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, co
 void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor& descale) {
   if (x.dtype != DType::f16 && sink.spec.quantizes() && packs_of_eight(x) && takes_few_rows(sink) &&
       aligned_to(sink.codes.rows.codes.data, 8))
-    return with_stored(x, sink.dtype, [&]<class T>(const auto& make) { fill_few_rows<T>(queue, job_for(sink), make); });
+    return with_stored(x, sink.dtype, [&]<class T>(const auto& make) { fill_few_rows<T>(queue, few_rows_job(sink), make); });
   run_stored(queue, first_job(queue, sink), x, sink.dtype, descale);
   encode_waiting(queue, sink, x, descale);
 }

@@ -5,8 +5,7 @@
 
 #include <cooperative_groups.h>
 
-#include "octet/ops/quantize/cuda/tile_scales.cuh"
-#include "octet/ops/quantize/cuda/tile_values.cuh"
+#include "octet/ops/quantize/cuda/tile.cuh"
 #include "octet/tensor/cuda/early.cuh"
 
 namespace octet::cuda {
@@ -21,7 +20,7 @@ inline bool takes_few_rows(const ops::Sink& sink) {
 
 namespace few_rows {
 
-inline constexpr int made_threads = 64, cluster_threads = 256, cluster_blocks = 8;
+inline constexpr int threads = tile_threads, cluster_blocks = 8;
 
 template <class T>
 __device__ __forceinline__ void put_codes(const TileJob& job, int row, int col, const Eight<T>& v, float scale) {
@@ -49,10 +48,10 @@ __device__ __forceinline__ float scale_of_block(const TileJob& job, int row, int
 
 /// Values whose scale is known or that of a block of a row, or plain ones. A thread for eight values; grid: columns, rows.
 template <class T, class Make>
-__global__ void __launch_bounds__(made_threads) encode_made_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+__global__ void __launch_bounds__(threads) encode_made_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   wait_for_earlier_work();
   let_later_work_begin();
-  const int row = int(blockIdx.y), cols = int(job.cols), col = int(blockIdx.x * made_threads + threadIdx.x) * 8;
+  const int row = int(blockIdx.y), cols = int(job.cols), col = int(blockIdx.x * threads + threadIdx.x) * 8;
   Eight<T> v[1] = {};
   if (col < cols) make_eight<T>(make, row, col, v);
   if (col < cols && job.plain != nullptr) v[0].put(row_of(static_cast<T*>(job.plain), row, cols) + col);
@@ -60,7 +59,7 @@ __global__ void __launch_bounds__(made_threads) encode_made_kernel(const __grid_
     if (!encodes(job.row.part)) return;
     const float scale = job.row.part == Part::constant ? fabsf(*job.row.scale) : scale_of_block(job, row, col, v[0]);
     if (col < cols) put_codes(job, row, col, v[0], scale);
-    if (job.row.part == Part::blocks && blockIdx.x == 0 && blockIdx.y == 0) fill_padding(job.row, made_threads);
+    if (job.row.part == Part::blocks && blockIdx.x == 0 && blockIdx.y == 0) fill_padding(job.row);
   }
 }
 
@@ -68,7 +67,7 @@ __global__ void __launch_bounds__(made_threads) encode_made_kernel(const __grid_
 __device__ __forceinline__ float top_of_cluster(float top, float* own) {
   namespace groups = cooperative_groups;
   const groups::cluster_group cluster = groups::this_cluster();
-  top = block_fold<cluster_threads>(top, MaxFold{});
+  top = block_fold<threads>(top, MaxFold{});
   if (threadIdx.x == 0) *own = top;
   cluster.sync();
 #pragma unroll
@@ -88,12 +87,11 @@ __device__ __forceinline__ Eight<T> eight_again(const TileJob& job, const Make& 
 
 /// Values whose scale is that of their row, or of all rows. grid: the blocks of a cluster, and rows or 1.
 template <class T, class Make>
-__global__ void __launch_bounds__(cluster_threads)
-    encode_by_top_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+__global__ void __launch_bounds__(threads) encode_by_top_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   __shared__ float own;
   wait_for_earlier_work();
   let_later_work_begin();
-  const int cols = int(job.cols), first = int(blockIdx.x * cluster_threads + threadIdx.x) * 8, step = cluster_blocks * cluster_threads * 8;
+  const int cols = int(job.cols), first = int(blockIdx.x * threads + threadIdx.x) * 8, step = cluster_blocks * threads * 8;
   Tops<T> tops;
   for (int row = int(blockIdx.y); row < job.rows; row += int(gridDim.y))
     for (int col = first; col < cols; col += step) {
@@ -114,11 +112,14 @@ __global__ void __launch_bounds__(cluster_threads)
 template <class T, class Make>
 void run_by_top(Queue queue, const TileJob& job, const Make& make) {
   const unsigned rows = job.row.part == Part::top_of_lines ? unsigned(job.rows) : 1;
-  launch_early("encode_by_top_kernel", encode_by_top_kernel<T, Make>, {dim3(cluster_blocks, rows), cluster_threads, cluster_blocks}, queue,
-               job, make);
+  launch_early("encode_by_top_kernel", encode_by_top_kernel<T, Make>, {dim3(cluster_blocks, rows), threads, cluster_blocks}, queue, job,
+               make);
 }
 
 }  // namespace few_rows
+
+/// The pass in which such a sink's values are made, without its plain values.
+TileJob few_rows_job(const ops::Sink&);
 
 /// The work of takes_few_rows(). `make` makes packs of eight of one output.
 template <class T, class Make>
@@ -126,8 +127,18 @@ void fill_few_rows(Queue queue, const TileJob& job, const Make& make) {
   if constexpr (!std::is_same_v<T, Fp16>) {
     if (job.row.part == Part::top_of_tensor || job.row.part == Part::top_of_lines) return few_rows::run_by_top<T>(queue, job, make);
   }
-  const dim3 grid(unsigned(ceil_div(job.cols, 8 * few_rows::made_threads)), unsigned(job.rows));
-  launch_early("encode_made_kernel", few_rows::encode_made_kernel<T, Make>, {grid, few_rows::made_threads}, queue, job, make);
+  const dim3 grid(unsigned(ceil_div(job.cols, 8 * few_rows::threads)), unsigned(job.rows));
+  launch_early("encode_made_kernel", few_rows::encode_made_kernel<T, Make>, {grid, few_rows::threads}, queue, job, make);
+}
+
+/// Fills a sink of few rows by one launch. False, and nothing is done, for others.
+template <class T, class Make>
+bool fill_if_few(Queue queue, const ops::Sink& sink, const Make& make, bool aligned) {
+  if (!aligned || !has_aligned_packs(sink) || !takes_few_rows(sink)) return false;
+  TileJob job = few_rows_job(sink);
+  job.plain = sink.plain.data;
+  fill_few_rows<T>(queue, job, make);
+  return true;
 }
 
 }  // namespace octet::cuda

@@ -53,9 +53,7 @@ struct TileJob {
 };
 
 /// The pass in which values are made: plain values are stored, and codes of every scale that is known or local; maxima are collected for
-/// the others. The caller sets where plain values go.
-TileJob job_for(const ops::Sink&);
-/// The same, and clears the maxima.
+/// the others. Clears the maxima.
 TileJob first_job(Queue, const ops::Sink&);
 /// The second pass: turns maxima into scales, then encodes `values`; those of FP16 are multiplied by `descale`. Does nothing if all codes
 /// were stored in the first pass.

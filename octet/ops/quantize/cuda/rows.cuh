@@ -5,7 +5,7 @@
 
 #include "octet/ops/add/add.kernels.hpp"
 #include "octet/ops/add/add.math.hpp"
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/held_row.cuh"
 
@@ -104,9 +104,10 @@ struct Rows {
 /// Fills the sink with rows of x as the body scales them. `make` makes tiles of them once the statistics are in memory.
 template <class T, class Body, class Make>
 void fill_sink_by_rows(Queue queue, const ops::Sink& sink, const Tensor& x, const Body& body, const Make& make, Rows how) {
-  if (how.aligned && has_aligned_packs(sink) && takes_few_rows(sink)) {
+  if (takes_few_rows(sink) && how.aligned && has_aligned_packs(sink)) {
     if (!how.known) find_row_statistics<T>(queue, x, body);
-    return fill_sink<T>(queue, sink, make, how.aligned);
+    fill_if_few<T>(queue, sink, make, true);
+    return;
   }
   const TileJob job = first_job(queue, sink);
   const bool whole = x.shape[0] > 0 && sink.plain && how.aligned && has_aligned_packs(sink) && wants_a_maximum_at_most(job.row) &&

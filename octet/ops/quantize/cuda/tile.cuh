@@ -11,7 +11,6 @@
 //   static constexpr bool rare;   optional: of shapes that no large model has, so the general kernel makes them all
 // and usually calls the op's shared row body with PackLanes.
 
-#include "octet/ops/quantize/cuda/few_rows.cuh"
 #include "octet/ops/quantize/cuda/tile_known.cuh"
 #include "octet/ops/quantize/cuda/tile_lines.cuh"
 #include "octet/tensor/cuda/check.cuh"
@@ -116,19 +115,6 @@ inline bool has_aligned_packs(const ops::Sink& sink) {
 /// Whether both halves of a sink's columns are multiples of a tile.
 inline bool splits_into_tiles(const ops::Sink& sink) { return sink.shape[1] % (2 * tile_side) == 0; }
 
-/// Fills a sink of few rows by one launch. False, and nothing is done, for others.
-template <class T, class Make>
-bool fill_if_few(Queue queue, const ops::Sink& sink, const Make& make, bool aligned) {
-  if constexpr (Make::outputs == 1 && !is_rare<Make>()) {
-    if (!aligned || !has_aligned_packs(sink) || !takes_few_rows(sink)) return false;
-    TileJob job = job_for(sink);
-    job.plain = sink.plain.data;
-    fill_few_rows<T>(queue, job, make);
-    return true;
-  }
-  return false;
-}
-
 /// Properties of a producer for fill_sink().
 struct Fill {
   bool last_first = false;  // its input has just been read or written from the first row to the last
@@ -144,7 +130,6 @@ void fill_sink(Queue queue, const ops::Sink& sink, TileJob job, const Make& make
 }
 template <class T, class Make>
 void fill_sink(Queue queue, const ops::Sink& sink, const Make& make, bool aligned, Fill how = {}) {
-  if (fill_if_few<T>(queue, sink, make, aligned)) return;
   fill_sink<T>(queue, sink, first_job(queue, sink), make, aligned, how);
 }
 

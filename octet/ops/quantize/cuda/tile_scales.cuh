@@ -125,12 +125,12 @@ __device__ __forceinline__ void find_block_scales(const TileJob& job, const Side
   }
 }
 
-/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes. For one block of `threads` threads.
-__device__ __forceinline__ void fill_padding(const Side& side, int threads = tile_threads) {
+/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes.
+__device__ __forceinline__ void fill_padding(const Side& side) {
   const std::int64_t beside = side.stored_blocks - side.blocks, below = side.stored_lines - side.lines;
   const std::int64_t n = side.lines * beside + below * side.stored_blocks;
 #pragma unroll 1
-  for (std::int64_t e = threadIdx.x; e < n; e += threads) {
+  for (std::int64_t e = threadIdx.x; e < n; e += tile_threads) {
     const std::int64_t rest = e - side.lines * beside;
     const bool low = rest >= 0;
     put_descale(side, low ? side.lines + rest / side.stored_blocks : e / beside, low ? rest % side.stored_blocks : side.blocks + e % beside,
