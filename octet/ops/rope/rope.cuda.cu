@@ -2,6 +2,7 @@
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
 #include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/tensor/cuda/early.cuh"
 
 namespace octet::cuda {
 namespace {

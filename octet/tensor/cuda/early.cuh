@@ -1,7 +1,7 @@
 #pragma once
 
 // Only for *.cuda.cu files: kernels whose blocks begin while the kernel ahead of them in the queue still runs, and wait there. So the
-// time of a launch, and what a kernel fetches ahead, are hidden behind that kernel. A recorded graph keeps this.
+// time of a launch and of first loads is hidden behind that kernel. A recorded graph keeps this.
 // Source: PTX ISA, "griddepcontrol"; CUDA programming guide, "Programmatic Dependent Launch".
 
 #include <cstdint>

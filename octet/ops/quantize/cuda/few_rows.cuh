@@ -10,7 +10,7 @@
 
 namespace octet::cuda {
 
-/// Whether a sink is filled so: codes, if any, are by rows, and nobody measures them.
+/// Whether a sink is filled so: codes, if any, are by rows, and are not measured.
 inline bool takes_few_rows(const ops::Sink& sink) {
   const ops::QuantizeSpec& spec = sink.spec;
   const Quantized& q = sink.codes.rows;
