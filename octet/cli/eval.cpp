@@ -128,7 +128,7 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   set_recipe_keys(o);
   machine::choose_own_gpu();
   return run_on_ranks({.device = o.device},
-                      [&](comm::Communicator& ranks, const machine::RankPlace&) { return evaluate_on(o, given, ranks); });
+                      [&](comm::Communicator& ranks, const machine::RankPlacement&) { return evaluate_on(o, given, ranks); });
 }
 
 }  // namespace

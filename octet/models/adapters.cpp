@@ -206,7 +206,7 @@ void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& p
     nn::LowRank form{.rank = c.rank, .blocks = {}};
     for (const AdaptedModule& m : w.modules) form.blocks.push_back(m.rows);
     nn::LinearSite& l = *site->second;
-    const nn::AdapterPart part(l.weight().parameter(), form, partition);
+    const nn::AdapterShard part(l.weight().parameter(), form, partition);
     l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, part.first_column, draws),
                                                  precision));
   }

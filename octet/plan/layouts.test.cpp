@@ -12,7 +12,7 @@ namespace octet::plan {
 namespace {
 
 using enum parallel::Schedule;
-using train::LayoutRule;
+using train::LayoutConstraint;
 
 constexpr Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
 
@@ -97,7 +97,7 @@ TEST(Layouts, OfUpToEightRanksTrainExactlyWhereNoRuleIsBroken) {
       l.level = config.optimizer->level;
       train::Subject subject = train::subject_of(config, l.data);
       subject.sequences = micro_batches * l.data;
-      const LayoutRule* rule = first_broken(l, subject, {LayoutRule::Holds::always, LayoutRule::Holds::here});
+      const LayoutConstraint* rule = first_broken(l, subject, {LayoutConstraint::Holds::always, LayoutConstraint::Holds::here});
       EXPECT_EQ(refusal(config, l, micro_batches), sentence(rule, l, subject)) << of.name << ": " << to_text(l);
       trained += rule == nullptr;
       if (rule != nullptr) broken.insert(std::string(rule->axis.key) + ": " + rule->text);
@@ -105,8 +105,8 @@ TEST(Layouts, OfUpToEightRanksTrainExactlyWhereNoRuleIsBroken) {
   }
   EXPECT_GT(trained, 300);
   // The others are about models and steps that an engine cannot be given, and about experts, whose rules train/run/ranks tests.
-  const auto engines = [](const LayoutRule& rule) { return rule.holds != LayoutRule::Holds::planned; };
-  EXPECT_GE(std::int64_t(broken.size()) + 16, std::ranges::count_if(train::layout_rules(), engines));
+  const auto engines = [](const LayoutConstraint& rule) { return rule.holds != LayoutConstraint::Holds::planned; };
+  EXPECT_GE(std::int64_t(broken.size()) + 16, std::ranges::count_if(train::layout_constraints(), engines));
   std::printf("%d layouts, %d of them train, %d rules are broken\n", int(number), int(trained), int(broken.size()));
 }
 
@@ -126,7 +126,8 @@ TEST(Layouts, ThatTrainAreAllInTheSearchUnlessARuleOfPlansLeavesThemOut) {
         for (l.micro_batch = 1; l.micro_batch <= 8; l.micro_batch *= 2)
           for (const optim::Level level : q.levels) {
             l.level = level;
-            all += 3 * (trains(l, subject) && first_broken(l, subject, {LayoutRule::Holds::planned}) == nullptr);  // three recomputations
+            all += 3 *
+                   (trains(l, subject) && first_broken(l, subject, {LayoutConstraint::Holds::planned}) == nullptr);  // three recomputations
           }
       });
       FormulaMemory memory(q.model, q.job, q.program);

@@ -99,7 +99,7 @@ std::string matrix_of(const NamedModel& s) {
 std::string rules() {
   constexpr std::string_view kinds[] = {"every program", "this version", "plans"};
   std::string out = "| key | rule | of |\n|---|---|---|\n";
-  for (const train::LayoutRule& rule : train::layout_rules())
+  for (const train::LayoutConstraint& rule : train::layout_constraints())
     out += format("| `{}` | {} | {} |\n", rule.axis.key, rule.text, kinds[std::size_t(rule.holds)]);
   return out;
 }

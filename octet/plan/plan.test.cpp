@@ -139,7 +139,7 @@ TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
 }
 
 TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
-  using enum train::LayoutRule::Holds;
+  using enum train::LayoutConstraint::Holds;
   Question q{.model = planned_model(models::model_size("qwen2.5-0.5b"))};  // 14 heads, 2 of keys, 24 layers
   const auto rule = [&](const Layout& l, std::int64_t sequence = 4096, std::int64_t sequences = 64) {
     q.job = job_of(sequence, sequences, l.gpus());
@@ -205,7 +205,7 @@ TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
                                .micro_batch = micro_batch,
                                .recomputed = r,
                                .eight_bit = true};
-                using enum train::LayoutRule::Holds;
+                using enum train::LayoutConstraint::Holds;
                 if (l.gpus() != q.job.gpus || first_broken(l, subject, {always, planned})) continue;
                 if (q.model.layers() % (pipeline * chunks) != 0) continue;
                 if (stage_memory(memory.layer_memory(l), q.model, l, q.job).largest().total() > usable_memory * q.job.memory) continue;

@@ -44,8 +44,8 @@ std::vector<std::int64_t> shard_groups(const Layout& l, const Job& job) {
   return several ? std::vector<std::int64_t>{0, inside} : std::vector<std::int64_t>{0};
 }
 
-constexpr auto always = train::LayoutRule::Holds::always, here = train::LayoutRule::Holds::here,
-               planned = train::LayoutRule::Holds::planned;
+constexpr auto always = train::LayoutConstraint::Holds::always, here = train::LayoutConstraint::Holds::here,
+               planned = train::LayoutConstraint::Holds::planned;
 
 class Enumeration {
  public:

@@ -11,8 +11,8 @@ namespace octet::train {
 namespace {
 
 // And the members, whose partition the model refers to.
-struct OwningPart : ModelPart {
-  OwningPart(models::ModelShape shape, const models::AdapterConfig& adapters, std::int64_t members)
+struct OwningShard : ModelShard {
+  OwningShard(models::ModelShape shape, const models::AdapterConfig& adapters, std::int64_t members)
       : ranks(int(members)), partition(parallel::partition_of(ranks, parallel::TensorWire::activations)) {
     if (!adapters) {
       shape.layers = 1;
@@ -46,10 +46,10 @@ struct OwningPart : ModelPart {
 
 }  // namespace
 
-const ModelPart& ModelParts::of(const models::ModelShape& shape, const models::AdapterConfig& adapters, std::int64_t members) {
+const ModelShard& ModelShards::of(const models::ModelShape& shape, const models::AdapterConfig& adapters, std::int64_t members) {
   if (shape != shape_ || adapters != adapters_) shape_ = shape, adapters_ = adapters, made_.clear();
-  std::shared_ptr<ModelPart>& part = made_[members];
-  if (!part) part = std::make_shared<OwningPart>(shape, adapters, members);
+  std::shared_ptr<ModelShard>& part = made_[members];
+  if (!part) part = std::make_shared<OwningShard>(shape, adapters, members);
   return *part;
 }
 

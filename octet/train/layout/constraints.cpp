@@ -1,4 +1,4 @@
-#include "octet/train/layout/rules.hpp"
+#include "octet/train/layout/constraints.hpp"
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@
 namespace octet::train {
 namespace {
 
-using enum LayoutRule::Holds;
-using Axis = LayoutRule::Axis;
+using enum LayoutConstraint::Holds;
+using Axis = LayoutConstraint::Axis;
 using parallel::Schedule;
-using Rules = std::vector<LayoutRule>;
+using Constraints = std::vector<LayoutConstraint>;
 
 template <std::int64_t Layout::*size>
 constexpr Axis axis_of(std::string_view key) {
@@ -117,19 +117,19 @@ bool has_segments(const Subject& s, std::int64_t ranks) { return s.sequence % (2
 bool divides(const Layout& l, const Subject& s, std::int64_t stage) { return s.optimizer && l.shards() > 1 && l.zero >= stage; }
 
 bool is_wide(const Layout& l, const Subject& s) { return !scaling::has_narrow_range(s.recipe_of(l)); }
-LayoutRule wide_sums(const Axis& axis) {
+LayoutConstraint wide_sums(const Axis& axis) {
   return {here, axis, "Activations are not FP16, whose sums between ranks overflow.", is_wide, [](const Layout& l, const Subject& s) {
             return format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", s.recipe_of(l));
           }};
 }
-LayoutRule no_average(const Axis& axis) {
+LayoutConstraint no_average(const Axis& axis) {
   return {here, axis, "`train.average` is 0.", [](const Layout&, const Subject& s) { return !s.average; },
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
 // An optimizer that reads whole matrices.
 bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
-LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
+LayoutConstraint whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
   return {here, axis, "The optimizer does not read whole matrices (`muon` does).", keeps,
           [remedy = std::move(remedy)](const Layout&, const Subject& s) {
             return format(
@@ -139,7 +139,7 @@ LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const S
           }};
 }
 
-Rules of_steps() {
+Constraints of_steps() {
   return {
       {always, data, "Sequences of a step are a multiple of micro-batch x data.",
        [](const Layout& l, const Subject& s) { return s.sequences % (l.micro_batch * l.data) == 0; },
@@ -171,7 +171,7 @@ const optim::StateKey* cut_stack(const Layout& l, const Subject& s) {
   return found == keys.end() ? nullptr : &*found;
 }
 
-Rules of_experts() {
+Constraints of_experts() {
   return {
       {always, experts, "The experts and `ranks.data` are multiples of it.",
        [](const Layout& l, const Subject& s) { return s.experts > 0 && s.experts % l.experts == 0 && l.data % l.experts == 0; },
@@ -216,7 +216,7 @@ Rules of_experts() {
   };
 }
 
-Rules of_tensor() {
+Constraints of_tensor() {
   return {
       {planned, tensor, "Tensor ranks are GPUs of one node.",
        [](const Layout& l, const Subject& s) { return s.per_node == 0 || l.tensor <= s.per_node; },
@@ -262,7 +262,7 @@ Rules of_tensor() {
   };
 }
 
-Rules of_context() {
+Constraints of_context() {
   return {
       {here, context, format("The model is of the family {}.", families_that(&models::ModelFamily::rotary)),
        [](const Layout&, const Subject& s) { return s.family() != nullptr && s.family()->rotary; },
@@ -289,7 +289,7 @@ Rules of_context() {
   };
 }
 
-Rules of_pipeline() {
+Constraints of_pipeline() {
   return {
       {always, pipeline, "Stages times chunks are at most the blocks.",
        [](const Layout& l, const Subject& s) { return l.pipeline * l.chunks <= s.shape.layers; },
@@ -351,7 +351,7 @@ std::int64_t nearest_shard(const Layout& l) {
   return best;
 }
 
-Rules of_zero() {
+Constraints of_zero() {
   return {
       whole_matrices(
           zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 1) || divides_matrices(s); }, "set ranks.zero = 0"),
@@ -391,21 +391,21 @@ Rules of_zero() {
 
 }  // namespace
 
-const LayoutRule* first_broken(const Layout& l, const Subject& s, std::initializer_list<LayoutRule::Holds> kinds) {
-  for (const LayoutRule& rule : layout_rules())
+const LayoutConstraint* first_broken(const Layout& l, const Subject& s, std::initializer_list<LayoutConstraint::Holds> kinds) {
+  for (const LayoutConstraint& rule : layout_constraints())
     if (std::ranges::find(kinds, rule.holds) != kinds.end() && rule.axis.used(l) && !rule.keeps(l, s)) return &rule;
   return nullptr;
 }
 
-std::string sentence(const LayoutRule* broken, const Layout& l, const Subject& s) {
+std::string sentence(const LayoutConstraint* broken, const Layout& l, const Subject& s) {
   return broken == nullptr ? "" : format("{} = {}: {}", broken->axis.key, broken->axis.value(l), broken->why(l, s));
 }
 
-const std::vector<LayoutRule>& layout_rules() {
-  static const Rules all = [] {
-    Rules out;
+const std::vector<LayoutConstraint>& layout_constraints() {
+  static const Constraints all = [] {
+    Constraints out;
     for (const auto& of : {of_steps, of_tensor, of_context, of_experts, of_pipeline, of_zero})
-      for (const LayoutRule& rule : of()) out.push_back(rule);
+      for (const LayoutConstraint& rule : of()) out.push_back(rule);
     return out;
   }();
   return all;
@@ -414,7 +414,7 @@ const std::vector<LayoutRule>& layout_rules() {
 bool trains(const Layout& l, const Subject& s) { return first_broken(l, s, {always, here}) == nullptr; }
 
 void require_layout(const Layout& l, const Subject& s) {
-  if (const LayoutRule* rule = first_broken(l, s, {always, here})) throw ConfigError(sentence(rule, l, s));
+  if (const LayoutConstraint* rule = first_broken(l, s, {always, here})) throw ConfigError(sentence(rule, l, s));
 }
 
 }  // namespace octet::train
