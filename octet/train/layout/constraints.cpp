@@ -127,10 +127,6 @@ LayoutConstraint no_average(const Axis& axis) {
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
-LayoutConstraint no_adapters(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string why) {
-  return {here, axis, "No adapters train (`lora.rank` is 0).", keeps, says("lora.rank: " + std::move(why))};
-}
-
 // An optimizer that reads whole matrices.
 bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
 LayoutConstraint whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
@@ -159,10 +155,11 @@ Constraints of_steps() {
   };
 }
 
-// Of a rank of n: values of a stack of experts that are a multiple of a block of scales.
+// Of a rank of n: values of a stack of experts, or of their adapters, that are a multiple of a block of scales.
 bool has_whole_stacks(const Layout& l, const Subject& s) {
-  const std::int64_t width = s.shape.width * s.shape.experts.width, matrices = s.experts / l.experts;
-  return matrices * width % storage_block == 0;
+  const auto whole = [&](std::int64_t all) { return all / l.experts % storage_block == 0; };
+  if (!s.adapters) return whole(s.experts * s.shape.width * s.shape.experts.width);
+  return std::ranges::all_of(s.part().stacks, [&](const Parameter* p) { return whole(p->shape.count()); });
 }
 
 // The variable whose scales a part of a stack would cut.
@@ -197,9 +194,6 @@ Constraints of_experts() {
        }},
       wide_sums(experts),
       no_average(experts),
-      no_adapters(
-          experts, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "this version has all frozen experts on every rank; set ranks.expert = 1, or lora.rank = 0"),
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {
@@ -210,8 +204,10 @@ Constraints of_experts() {
        [](const Layout& l, const Subject& s) { return cut_stack(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
          const optim::StateKey* const k = cut_stack(l, s);
-         return format("{} = \"{}\" has a scale per {} values, and {} experts of {} x {} values are no multiple of it; set {} = \"bf16\"",
-                       k->key, s.storage(l).*k->storage, storage_block, s.experts / l.experts, s.shape.width, s.shape.experts.width,
+         return format("{} = \"{}\" has a scale per {} values, and {} {} are no multiple of it; set {} = \"bf16\"", k->key,
+                       s.storage(l).*k->storage, storage_block, s.experts / l.experts,
+                       s.adapters ? format("adapters of experts of rank {}", s.adapters.rank)
+                                  : format("experts of {} x {} values", s.shape.width, s.shape.experts.width),
                        k->key);
        }},
       {here, data, "The model's family is one of this version.",
@@ -369,9 +365,6 @@ Constraints of_zero() {
        }},
       {here, zero, "At stage 3, `train.average` is 0.", [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.average; },
        says("train.average keeps a mean of all weights; set ranks.zero = 2")},
-      no_adapters(
-          zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.adapters; },
-          "stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2"),
       {here, zero, "At stage 3, activations are not FP16.",
        [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || is_wide(l, s); },
        says("a recipe with FP16 activations keeps a copy of all weights; set ranks.zero = 2")},
