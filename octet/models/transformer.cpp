@@ -1,6 +1,6 @@
 #include "octet/models/transformer.hpp"
 
-#include "octet/nn/sum_of_parts.hpp"
+#include "octet/nn/gradient_accumulator.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/first_keys/first_keys.hpp"
 
@@ -265,7 +265,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
   const Scope scope(stream);
-  nn::SumOfParts of_table(stream, embedding_, DType::f32);
+  nn::GradientAccumulator of_table(stream, embedding_, DType::f32);
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);

@@ -71,7 +71,7 @@ void Parameters::Collect::parameter(Parameter& p) {
 
 void Parameters::Collect::adapter(Parameter& p) {
   if (!std::exchange(adapters, true)) list.clear(), places.clear();
-  list.push_back(&p), places.push_back({.block = now});
+  list.push_back(&p), places.push_back({.block = now, .experts = &p == stack});
 }
 
 // Of a block's matrix with one use, whose codes can be made of slices.

@@ -5,6 +5,7 @@
 #include "octet/comm/mesh.hpp"
 #include "octet/comm/self/self.hpp"
 #include "octet/nn/bucket.hpp"
+#include "octet/nn/frozen_bucket.hpp"
 #include "octet/parallel/context_group.hpp"
 #include "octet/parallel/expert_group.hpp"
 #include "octet/parallel/tensor_group.hpp"
@@ -23,6 +24,7 @@ struct Sharers {
   comm::Communicator& parts_of_stacks;
   comm::Communicator& of(const nn::Bucket& b) const { return b.experts ? experts : all; }
   comm::Communicator& owners_of(const nn::Bucket& b) const { return b.experts ? owners_of_stacks : owners; }
+  comm::Communicator& owners_of(const nn::FrozenBucket& b) const { return b.experts() ? owners_of_stacks : owners; }
   comm::Communicator& parts_of(const nn::Bucket& b) const { return b.experts ? parts_of_stacks : parts; }
 };
 

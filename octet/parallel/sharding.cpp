@@ -37,7 +37,8 @@ std::unique_ptr<SideWork> work_beside(Stream* queue) {
 
 }  // namespace
 
-Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const CommConfig& c, bool trains, Parameter* ends)
+Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const std::vector<nn::FrozenBucket>& frozen, const CommConfig& c,
+                   bool trains, Parameter* ends)
     : axes_(axes),
       parameters_(parameters),
       ends_(ends),
@@ -48,7 +49,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       of_ends_(stages_of(axes, trains && ends != nullptr)),
       gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), {ends, of_ends_ ? *of_ends_ : axes.alone()}, parameters, c,
                      copied_gradients_),
-      weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, axes.parts()) {
+      weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, frozen, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
   if (divides_masters()) owners_.push_back(&axes.shards());

@@ -5,6 +5,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/ops/gemm/gemm.hpp"
 
 namespace octet::train {
 namespace {
@@ -15,11 +16,21 @@ using Rows = std::vector<float>;
 constexpr Region memory{Lifetime::step, 1};  // apart from batches of evaluations
 
 // Rows that are computed together: of equal numbers on ranks that divide each layer, in whole blocks of values if these travel in 8 bits.
+std::int64_t rows_of_ranks(Engine& e) {
+  const std::int64_t members = e.partition().members();
+  return members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
+}
+
 // A GPU multiplies 8-bit codes as they are in 16 rows, and builds its kernels of attention in 8 bits for every length.
 std::int64_t rows_together(Engine& e) {
-  const std::int64_t members = e.partition().members(), on_gpu = e.precision.codes_attention() ? 128 : 16;
-  const std::int64_t shared = members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
-  return e.stream.apart_from_host() ? std::lcm(shared, on_gpu) : shared;
+  const std::int64_t on_gpu = e.precision.codes_attention() ? 128 : 16;
+  return e.stream.apart_from_host() ? std::lcm(rows_of_ranks(e), on_gpu) : rows_of_ranks(e);
+}
+
+// So many rows for a token of each of so many texts. A GPU multiplies few of them as they are.
+std::int64_t rows_of_step(Engine& e, std::int64_t texts) {
+  const std::int64_t few = round_up(texts, rows_of_ranks(e));
+  return few <= ops::few_rows ? few : round_up(texts, rows_together(e));
 }
 
 // So many rows for `own` tokens of one sequence. The model has tables for its longest one.
@@ -55,7 +66,7 @@ class StoringDecoder final : public Decoder {
         scope_(e.stream, memory),
         keys_({.sequences = c.texts, .capacity = c.longest, .codes = c.codes, .region = memory}),
         texts_(std::size_t(c.texts)),
-        step_(make_step(round_up(c.texts, rows_together(e)), memory)) {
+        step_(make_step(rows_of_step(e, c.texts), memory)) {
     recordings_.allow(!e.axes.divides_experts());  // the host reads how many rows come
   }
 
@@ -146,7 +157,7 @@ class StoringDecoder final : public Decoder {
   // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
   // since it may need the memory.
   void step(const std::vector<Token>& tokens, std::vector<Rows>& out) {
-    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : round_up(std::int64_t(tokens.size()), rows_together(e_));
+    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : rows_of_step(e_, std::int64_t(tokens.size()));
     const Step s{.tokens = step_.tokens.rows(0, n),
                  .at = {step_.at.sequence.rows(0, n), step_.at.place.rows(0, n)},
                  .logits = step_.logits.rows(0, n)};

@@ -71,7 +71,8 @@ class Stacks final : public nn::Visitor {
     if (&l.weight().parameter() != stack_) return;
     const bool second = stacks_++ % 2 == 1;
     const ops::QuantizeSpec spec = l.spec(second ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
-    const bool coded = parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
+    const bool values_read = second && l.reads_values(nn::Operand::gradient);  // by adapters
+    const bool coded = !values_read && parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
     std::vector<std::string>& tensors = coded ? codes : values;
     const std::string tensor = format("{} of {}", second ? "dy" : "x", scaling::pattern_of(l.path()));
     if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
