@@ -93,6 +93,16 @@ const Case cases[] = {
      }},
     {"experts that share a loss", "deepseek_moe", "bf16",
      [](auto& c) { c.shape.experts = eight, c.shape.experts.balance = {.over = nn::Balance::Over::model, .loss = 0.01}; }},
+    {"latents, and a loss of sequences", "deepseek_v3", "block128",
+     [](auto& c) {
+       c.shape.latent = train::testing::small_latent(c.shape), c.shape.experts = eight, c.shape.experts.shared = 1;
+       c.shape.experts.balance = {.over = nn::Balance::Over::sequence, .loss = 0.01};
+     }},
+    {"latents", "deepseek_v2", "current",
+     [](auto& c) {
+       c.shape.latent = train::testing::small_latent(c.shape), c.shape.latent.query_rank = 0, c.shape.experts = eight;
+       c.optimizer->level = optim::Level::O1;
+     }},
     {"experts with adapters", "qwen3_moe", "bf16", [](auto& c) { c.shape.experts = eight, c.adapters.rank = 4; }},
 };
 
