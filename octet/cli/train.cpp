@@ -14,6 +14,7 @@
 #include "octet/telemetry/step_line.hpp"
 #include "octet/train/run/folder/foreign_folder.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/config/open_corpus.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/study/study.hpp"
 #include "octet/train/study/twin.hpp"
@@ -60,9 +61,7 @@ struct Options : RunOptions {
 
 ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
                     const machine::RankPlacement& placement) {
-  std::optional<train::Corpus> corpus;
-  parallel::long_work(machine::device_named(config.device), ranks,
-                      [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+  const auto corpus = train::open_corpus(config, ranks);
   train::Twin twin(config.seed, train::twin_of(folder));  // a resumed run may be one
   train::Trainer trainer(config, *corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,

@@ -192,7 +192,14 @@ void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& p
     }
     if (!w.stack.empty()) {
       nn::LinearSite& l = *site->second;
-      const nn::LowRankStack::Config form{.matrices = l.matrices(), .out = l.out(), .in = l.in(), .rank = c.rank, .factor = c.factor()};
+      const Cut& own = l.weight().parameter().cut;
+      const nn::LowRankStack::Config form{.matrices = l.matrices(),
+                                          .out = l.out(),
+                                          .in = l.in(),
+                                          .first = own ? own.pieces.front().first / (l.out() * l.in()) : 0,
+                                          .all = l.weight().parameter().whole()[0] / l.out(),
+                                          .rank = c.rank,
+                                          .factor = c.factor()};
       l.adapt(std::make_unique<nn::LowRankStack>(l.path(), form, precision));
       continue;
     }

@@ -184,7 +184,7 @@ the schedule 1f1b or, where they say zero bubble, zero_bubble.
 would be slow or do nothing.
 
 Expert ranks are neighbours on the data axis, and divide the experts of each layer: "experts over 8" adds no ranks. A token's row is sent
-once to each rank that has one of its experts.
+once to each rank that has one of its experts. Tensor ranks have copies of experts, and compute those of their own rows.
 
 )";
 

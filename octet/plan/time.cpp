@@ -50,18 +50,23 @@ double exchange_seconds(const Job& job, const Layout& l, const Software& s, doub
 }
 
 // Parameters of one GPU's share of a layer.
-double local_parameters(const PlannedModel& m, const Layout& l) {
-  return m.dense_parameters() / double(l.tensor) + m.routed_parameters() / double(l.experts);
+double local_parameters(const PlannedModel& m, const Layout& l, const Software& s) {
+  return rank_parameters(m, l, s) + m.routed_parameters() / double(l.experts);
 }
 
-// The ranks of a shard group that have the same experts.
-std::int64_t shards_of_stacks(const Layout& l) { return std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts); }
+// Sums of copies' gradients among tensor ranks, once per step, or per micro-batch as values where stages 2 and 3 divide the sums.
+double bytes_of_tensor_copies(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
+  if (!s.copies_experts) return 0;
+  const bool of_micro_batches = l.zero >= 2 && l.shards() > 1;
+  const double sent = of_micro_batches ? std::max(2.0, s.gradient) * double(job.micro_batches(l)) : s.gradient;
+  return 2 * share(l.tensor) * sent * layers * (m.routed_parameters() / double(l.experts) + m.shared_parameters());
+}
 
 // Bytes that a step of the data axis sends at a stage of so many layers. Stages 2 and 3 send in every micro-batch.
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
-  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
+  const double blocks = layers * rank_parameters(m, l, s), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
-  const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l)) / std::max(divided, 1e-9);
+  const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l, s)) / std::max(divided, 1e-9);
   const double parameters = blocks + (divided > 0 ? routed : 0);
   constexpr double end_gradient = 4, end_weight = 2;
   if (l.zero == 0) return divided * 2 * (s.sent_gradient * parameters + end_gradient * ends);
@@ -73,8 +78,8 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
 
 // Of gradients' sums among the ranks that have the same part, once per step.
 double bytes_of_copies(const PlannedModel& m, const Layout& l, const Software& s, double layers) {
-  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
-  const double stacks = layers * m.routed_parameters() / double(l.experts) / double(shards_of_stacks(l));
+  const double blocks = layers * rank_parameters(m, l, s), ends = m.end_parameters() / double(l.tensor);
+  const double stacks = layers * m.routed_parameters() / double(l.experts) / double(shards_of_stacks(l, s));
   return 2 * share(l.same_shard()) * (s.sent_gradient * (blocks / double(l.shards()) + stacks) + 4 * ends / double(l.shards()));
 }
 
@@ -101,7 +106,7 @@ LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, con
   t.elementwise = (bytes + merged + job.expert_load * bytes_of_rows(m, s)) * tokens / memory_rate;
   if (l.recomputed == Recomputed::block) t.recomputed = t.gemms / 3 + t.attention / 3.5 + t.elementwise / 3;
   if (l.recomputed == Recomputed::norms) t.recomputed = (8 * h + 6 * f) * tokens / memory_rate;
-  t.passes = s.passes * local_parameters(m, l) / memory_rate;
+  t.passes = s.passes * local_parameters(m, l, s) / memory_rate;
   t.launches =
       (c.launch_microseconds + s.launch_microseconds + s.expert_launch_microseconds * m.expert_layers() / double(m.layers())) / 1e6;
   out.head = 6 * m.end_parameters() * tokens / (c.head_tflops * 1e12);
@@ -113,7 +118,8 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);  // of a tensor group
   const double h = double(m.shape.width), gathered = s.eight_bit ? 1.5 : 2;                // of gathers in codes and sums in BF16
   Volume out;
-  out.tensor = 8 * h * gathered * share(l.tensor) * tokens;
+  const double branches = s.copies_experts ? 2 - m.expert_layers() / double(m.layers()) : 2;
+  out.tensor = 4 * branches * h * gathered * share(l.tensor) * tokens;
   // K and V once forward, again backward, and their gradients.
   out.context = 6 * 2 * double(m.key_columns()) / double(l.tensor) * share(l.context) * tokens;
   // x and dy to the experts, and a sum back for both. Computed again, x goes once more.
@@ -135,12 +141,13 @@ double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, co
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
 // forward of the first one, that of stages 2 and 3 under all of them. Hidden transfers slow down the computation whose memory they use.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
-  if (l.sharers() == 1) return 0;
+  const double among_tensor_ranks = bytes_of_tensor_copies(m, l, job, s, layers) / (job.machine.link_gbs * 1e9);
+  if (l.sharers() == 1) return among_tensor_ranks;
   const double exchanges = layers * (l.zero < 2 ? 2 : double(job.micro_batches(l)) * (l.zero == 3 ? 3 : 1) + 1);
   const Network network = job.network();
   const double among_copies = bytes_of_copies(m, l, s, layers) / network.ring({l.tensor * l.shards(), l.same_shard()});
   const double seconds = data_bytes(m, l, job, s, layers) / network.ring({l.tensor, l.shards()}) + exchanges * latency(job, l.shards()) +
-                         among_copies + layers * latency(job, l.same_shard());
+                         among_copies + layers * latency(job, l.same_shard()) + among_tensor_ranks;
   const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
   constexpr double contention = 0.2;                                   // fitted
   const double exposed = std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
@@ -160,6 +167,7 @@ Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Soft
   const double layers = double(std::ranges::max(layers_of_stages(m, l, job))), micro_batches = double(job.micro_batches(l));
   Volume out = layer_volume(m, l, job, s);
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
+  out.tensor += bytes_of_tensor_copies(m, l, job, s, layers);
   if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;
   out.data = data_bytes(m, l, job, s, layers) + bytes_of_copies(m, l, s, layers);
   return out;
@@ -189,7 +197,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule, pipeline_shape(l, job), costs_of(out, mean, micro_batches));
   if (l.pipeline > 1)
     out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / network.stages({l.tensor * l.context * l.data, l.pipeline});
-  const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
+  const double updated = layers * local_parameters(m, l, s) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
   out.data = exposed_data(m, l, job, s, layers, slowest);
   // The largest of many normal values.

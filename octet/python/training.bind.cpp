@@ -11,6 +11,7 @@
 #include "octet/python/wait.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/train/run/config/open_corpus.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/run/ranks/rank_wish.hpp"
 #include "octet/train/run/trainer.hpp"
@@ -52,9 +53,7 @@ class Calls final : public train::Twin {
 /// Rank 0 of these has the outcome.
 train::Outcome train_on(const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
                         const machine::RankPlacement& placement, train::StepHook& hook) {
-  std::optional<train::Corpus> corpus;
-  parallel::long_work(machine::device_named(config.device), ranks,
-                      [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+  const auto corpus = train::open_corpus(config, ranks);
   train::Trainer trainer(config, *corpus,
                          {.console = train::Console::Kind::lines,
                           .resume = folder,

@@ -62,9 +62,17 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
+bool reads_b_once(const Gemm& g) {
+  const DType type = g.b.codes.dtype;
+  const bool scaled = g.a.descales.dtype == g.b.descales.dtype && gemm_scale(g.a) && gemm_scale(g.b);
+  const bool known = type == DType::bf16 || type == DType::f16 || (type == DType::e4m3 && scaled);
+  return g.d.shape[0] <= few_rows && !g.a.transposed && !g.b.transposed && g.a.codes.dtype == type && known;
+}
+
 // Source: cuBLASLt's documentation, scaling modes by compute capability.
 GemmWay way_on_gpu(const Gemm& g, int generation) {
   const DType ta = g.a.codes.dtype, tb = g.b.codes.dtype;
+  if (reads_b_once(g)) return GemmWay::few_rows;
   if (!is_fp8(ta) && !is_fp8(tb)) return ta == tb ? GemmWay::as_is : GemmWay::decoded;
   if (!is_fp8(ta) || !is_fp8(tb) || generation < 9) return GemmWay::decoded;  // A100 and older have no products of such codes
   using enum GemmScale;
@@ -81,6 +89,7 @@ GemmWay way_on_gpu(const Gemm& g, int generation) {
 GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   GemmSpace s{.way = way_on_gpu(g, stream.target().generation), .a = {.values = g.a.codes}, .b = {.values = g.b.codes}};
   const auto scratch = [&](Shape shape, DType type) { return stream.empty(shape, type, Lifetime::scratch, Category::workspace); };
+  if (s.way == GemmWay::few_rows) return s;
   if (s.way == GemmWay::tiled) s.a_scales = scratch(g.a.descales.shape, DType::u8), s.b_scales = scratch(g.b.descales.shape, DType::u8);
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;

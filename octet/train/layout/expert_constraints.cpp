@@ -5,10 +5,11 @@
 namespace octet::train::constraints {
 namespace {
 
-// Of a rank of n: values of a stack of experts that are a multiple of a block of scales.
+// Of a rank of n: values of a stack of experts, or of their adapters, that are a multiple of a block of scales.
 bool has_whole_stacks(const Layout& l, const Subject& s) {
-  const std::int64_t width = s.shape.width * s.shape.experts.width, matrices = s.experts / l.experts;
-  return matrices * width % storage_block == 0;
+  const auto whole = [&](std::int64_t all) { return all / l.experts % storage_block == 0; };
+  if (!s.adapters) return whole(s.experts * s.shape.width * s.shape.experts.width);
+  return std::ranges::all_of(s.part().stacks, [&](const Parameter* p) { return whole(p->shape.count()); });
 }
 
 // The variable whose scales a part of a stack would cut.
@@ -31,10 +32,6 @@ Constraints of_experts() {
          return format("{} experts per layer and ranks.data = {} must be multiples of it; the nearest number is {}", s.experts, l.data,
                        nearest(l.experts, [&](std::int64_t n) { return s.experts % n == 0 && l.data % n == 0; }));
        }},
-      {here, experts, "`ranks.tensor` is 1.", [](const Layout& l, const Subject&) { return l.tensor == 1; },
-       [](const Layout& l, const Subject&) {
-         return format("ranks.tensor = {}: this version does not divide layers with experts; set ranks.tensor = 1", l.tensor);
-       }},
       {here, experts, "`ranks.expert_room` is 0 or at least 1.",
        [](const Layout&, const Subject& s) { return s.expert_room == 0 || s.expert_room >= 1; },
        [](const Layout&, const Subject& s) {
@@ -45,9 +42,6 @@ Constraints of_experts() {
        }},
       wide_sums(experts),
       no_average(experts),
-      no_adapters(
-          experts, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "this version has all frozen experts on every rank; set ranks.expert = 1, or lora.rank = 0"),
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {
@@ -58,8 +52,10 @@ Constraints of_experts() {
        [](const Layout& l, const Subject& s) { return cut_stack(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
          const optim::StateKey* const k = cut_stack(l, s);
-         return format("{} = \"{}\" has a scale per {} values, and {} experts of {} x {} values are no multiple of it; set {} = \"bf16\"",
-                       k->key, s.storage(l).*k->storage, storage_block, s.experts / l.experts, s.shape.width, s.shape.experts.width,
+         return format("{} = \"{}\" has a scale per {} values, and {} {} are no multiple of it; set {} = \"bf16\"", k->key,
+                       s.storage(l).*k->storage, storage_block, s.experts / l.experts,
+                       s.adapters ? format("adapters of experts of rank {}", s.adapters.rank)
+                                  : format("experts of {} x {} values", s.shape.width, s.shape.experts.width),
                        k->key);
        }},
       {here, data, "The model's family is one of this version.",

@@ -21,12 +21,21 @@ struct OwningShard : ModelShard {
     model = models::make_model(shape, {.partition = partition.get()}, precision);
     models::attach_adapters(*model, adapters, precision, *partition, draws);
     struct Collect final : nn::Visitor {
-      std::vector<Parameter*> own, adapters;
-      void parameter(Parameter& p) override { own.push_back(&p); }
-      void adapter(Parameter& p) override { adapters.push_back(&p); }
+      struct Of {
+        std::vector<Parameter*> all, stacks;
+      } own, adapters;
+      const Parameter* stack = nullptr;
+      void add(Parameter& p, Of& to) const {
+        to.all.push_back(&p);
+        if (&p == stack) to.stacks.push_back(&p);
+      }
+      void experts(const Parameter& p) override { stack = &p; }
+      void parameter(Parameter& p) override { add(p, own); }
+      void adapter(Parameter& p) override { add(p, adapters); }
     } collect;
     model->visit(collect);
-    parameters = adapters ? std::move(collect.adapters) : std::move(collect.own);
+    auto& trained = adapters ? collect.adapters : collect.own;
+    parameters = std::move(trained.all), stacks = std::move(trained.stacks);
   }
 
   comm::PlannedCommunicator ranks;

@@ -16,6 +16,7 @@ namespace octet::train {
 struct ModelShard {
   std::unique_ptr<models::Model> model;
   std::vector<Parameter*> parameters;  // that train
+  std::vector<Parameter*> stacks;      // of these, those of experts
 };
 
 /// Those of one shape, made when they are first asked for. Copies share them.

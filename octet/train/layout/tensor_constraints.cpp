@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "octet/models/division.hpp"
+#include "octet/parallel/copied_gradients.hpp"
 #include "octet/train/layout/constraint_parts.hpp"
 
 namespace octet::train::constraints {
@@ -35,7 +36,7 @@ CutVariable cut_variable(const Layout& l, const Subject& s) {
   for (const optim::StateKey& k : optim::state_keys())
     if (k.variable && scales_blocks(storage.*k.storage))
       for (const Parameter* p : s.part(l.tensor).parameters)
-        if (p->cut && p->role != ParameterRole::vector && !has_whole_blocks(p->cut)) return {&k, p};
+        if (p->cut.alone > 0 && p->role != ParameterRole::vector && !has_whole_blocks(p->cut)) return {&k, p};
   return {};
 }
 
@@ -47,13 +48,14 @@ std::string why_cut(const Layout& l, const Subject& s) {
       c.key->key, s.storage(l).*c.key->storage, storage_block, c.parameter->path, c.parameter->whole(), c.key->key, storage_block);
 }
 
-// A parameter of which several ranks have a copy, and whose gradient has scales; null for none. Where sums are divided, copies are summed
-// as values of one micro-batch, which have none.
+// A parameter of which several ranks have copies whose gradients they cannot sum; null for none. Where sums are divided, copies are summed
+// as values of one micro-batch, which have no scales.
 const Parameter* coded_copy(const Layout& l, const Subject& s) {
   if (!s.optimizer || (l.zero >= 2 && l.shards() > 1)) return nullptr;
   const auto& all = s.part(l.tensor).parameters;
-  const auto found = std::ranges::find_if(
-      all, [&](const Parameter* p) { return p->cut.copies > 1 && has_scales(p->gradient_storage(s.storage(l).gradients)); });
+  const auto found = std::ranges::find_if(all, [&](const Parameter* p) {
+    return p->cut.copies > 1 && !parallel::CopiedGradients::sums_copies(p->cut, p->gradient_storage(s.storage(l).gradients));
+  });
   return found == all.end() ? nullptr : *found;
 }
 
@@ -94,14 +96,25 @@ Constraints of_tensor() {
        }},
       {here, tensor, "Where moments or weights have a scale per 128 values, parts of matrices consist of complete blocks.",
        [](const Layout& l, const Subject& s) { return cut_variable(l, s).key == nullptr; }, why_cut},
-      {here, tensor, "Where ranks share a key-value head, or adapters train, gradients have no scales, or ZeRO-2 or 3 divides their sums.",
+      {here, tensor,
+       "Where ranks have copies (shared key-value heads, latents, experts, adapters), gradients do not have one scale for a whole tensor.",
        [](const Layout& l, const Subject& s) { return coded_copy(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
-         return format(
-             "{} ranks share each {}, and gradients in {} cannot be summed among them; set optim.gradients = \"bf16\" or \"f32\", or with "
-             "several data ranks ranks.zero = 2",
-             coded_copy(l, s)->cut.copies, s.adapters ? "adapter" : "key and value head", s.storage(l).gradients);
+         const Parameter& p = *coded_copy(l, s);
+         return format("{} ranks have copies of values of {}, whose gradients in {} cannot be summed; set optim.gradients = \"bf16\"",
+                       p.cut.copies, p.path, s.storage(l).gradients);
        }},
+      {here, tensor, "`model.router_balance` is not `sequence`, if `model.router_loss` is above 0.",
+       [](const Layout&, const Subject& s) {
+         const nn::Balance& b = s.shape.experts.balance;
+         return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::sequence;
+       },
+       says("model.router_loss counts choices in complete sequences, of which tensor ranks have parts; set model.router_balance = "
+            "\"layer\", "
+            "or model.router_loss = 0")},
+      no_adapters(
+          tensor, [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
+          "this version does not divide adapters of models with experts or latents; set ranks.tensor = 1"),
   };
 }
 
