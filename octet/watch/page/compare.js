@@ -13,7 +13,7 @@ export class Compare {
     this.boxes = el("div", { class: "tools" });
     const levels = [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n }, text));
     const smoothing = el("select", { onchange: (e) => ((this.smoothing = Number(e.target.value)), this.draws.forEach((draw) => draw())) }, levels);
-    this.choice = el("section", {}, el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), this.boxes,
+    this.choice = el("section", {}, el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The one that was chosen first is the reference, and the first of each legend."), this.boxes,
       el("label", {}, "Smoothing, in buckets ", smoothing));
     this.result = el("section");
     this.node = el("div", {}, this.choice, this.result);

@@ -44,7 +44,7 @@ export class Plot {
     this.area.textContent = "";
     this.graph = new Dygraph(this.area, rows, {
       labels, colors, customBars: true, fillAlpha: 0.2, strokeWidth: 1.5, legend: "never", connectSeparatedPoints: true,
-      logscale: this.logarithmic, includeZero: this.zero, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
+      logscale: this.logarithmic, includeZero: this.zero, yRangePad: this.logarithmic ? 6 : null, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
       axes: { y: { axisLabelFormatter: (v) => this.show(v, 3), axisLabelWidth: 62, pixelsPerLabel: this.small ? 20 : 30, labelsKMG2: this.show === bytes }, x: { axisLabelFormatter: (v) => short(v, 6), pixelsPerLabel: 70 } },
       underlayCallback: (g, area, graph) => this.drawMarks(g, area, graph),
       highlightCallback: (_, step) => this.point(step),

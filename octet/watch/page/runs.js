@@ -47,7 +47,7 @@ export class Runs {
     this.count.textContent = `${whole(runs.length)} of ${whole(this.app.runs.length)} runs`;
     this.back.hidden = this.hidden.size === 0;
     const head = (c) => ({ number: c.number, wide: c.wide, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
-    this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table(["compare", ...columns.map(head), ""], runs.map((r) => this.line(r))));
+    this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table([{ name: el("span", { class: "wide" }, "compare") }, ...columns.map(head), ""], runs.map((r) => this.line(r))));
   }
 
   line(r) {
