@@ -16,6 +16,8 @@ export class Plot {
     this.node = el("figure", {}, el("figcaption", {}, el("h3", {}, title), el("span", { class: "unit" }, unit),
       button("CSV", () => this.saveCsv()), button("PNG", () => this.savePng()), button("SVG", () => this.saveSvg())),
       this.area, this.readout, this.legend);
+    // A plot that comes beside another one makes it narrower.
+    new ResizeObserver(() => this.graph?.resize()).observe(this.area);
   }
 
   update(series) {
