@@ -8,7 +8,7 @@ namespace octet::bench {
 inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "experts", "optimizer", "step"};
 
 /// Options of a measurement.
-struct Plan {
+struct BenchOptions {
   train::RunConfig config;            // model, device, tokens per micro-batch and per step, states of the optimizer
   std::vector<std::string> groups;    // of the names above
   std::vector<std::string> recipes;   // empty: bf16 and the recipes of `octet compare`
@@ -27,6 +27,6 @@ struct Result {
 };
 
 /// Measures. Throws ConfigError on names that do not exist, DeviceError if the device lacks memory or a library.
-Result run(const Plan&);
+Result run(const BenchOptions&);
 
 }  // namespace octet::bench

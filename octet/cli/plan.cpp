@@ -6,10 +6,13 @@
 #include "octet/base/path.hpp"
 #include "octet/cli/layout_plan.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/data/glob.hpp"
+#include "octet/data/text_files.hpp"
 #include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/run/config/final_part.hpp"
+#include "octet/train/run/config/token_folders.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
@@ -57,10 +60,12 @@ void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) 
 // Validates the data as train would, if it is on this machine.
 void require_data(const train::RunConfig& c) {
   if (c.data.path.empty()) return;
-  if (!exists(c.data.path)) return log::warn("data.path: there is no '{}' here, so the data was not validated", printable(c.data.path));
-  data::DataConfig quick = c.data;
-  quick.verify = false;
-  const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
+  const bool here = data::names_text(c.data.path) ? !data::files_matching(c.data.path).empty() : exists(c.data.path);
+  if (!here) return log::warn("data.path: there is no '{}' here, so the data was not validated", printable(c.data.path));
+  std::optional<data::DataConfig> tokens = train::with_found_token_folders(c);
+  if (!tokens) return log::info("the text becomes tokens when the training begins, so the data was not validated");
+  tokens->verify = false;
+  const train::Corpus corpus(*tokens, c.train, c.model.shape().vocabulary);
   train::require_kind(corpus, c);
 }
 

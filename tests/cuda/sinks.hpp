@@ -110,6 +110,7 @@ struct SinkOnSide {
     side.result(name + " range of scales", {at + offsetof(ops::QuantizeHealth, scale_min), {2}, DType::f32}, same_bits());
     side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64},
                 same_bits());
+    side.result(name + " blocks", {at + offsetof(ops::QuantizeHealth, blocks), {5}, DType::i64}, same_bits());
     // A thread adds up to 128 squares in f32; x * scale and the distance to its code are rounded by 2^-24 of x * scale.
     side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64},
                 within_share_of_largest(0x1p-17));

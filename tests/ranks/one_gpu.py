@@ -2,9 +2,10 @@
 """Ranks that share one GPU, compared with one rank: every axis of the mesh and stage of ZeRO, with and without overlap; and faults of one rank.
 
   tests/ranks/one_gpu.py OCTET NCCL_RANKS [--all] [--jobs N] [--only TEXT]
+  CUDA_VISIBLE_DEVICES=0,1 tests/ranks/one_gpu.py OCTET NCCL_RANKS --jobs 1    # ranks on GPUs of their own
 
 NCCL takes processes with another NCCL_HOSTID each for ranks on different hosts, so they may have the same GPU and exchange over sockets.
-Results are those of ranks on GPUs of their own; times are not. Every run is deterministic, so that equal work has equal bits.
+Results are those of ranks on GPUs of their own; times are not. Where CUDA_VISIBLE_DEVICES names several GPUs, ranks take turns at them. Every run is deterministic, so that equal work has equal bits.
 Exit code 77: no GPU. --all runs every recipe on every axis.
 """
 

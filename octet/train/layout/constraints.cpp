@@ -1,4 +1,4 @@
-#include "octet/train/layout/rules.hpp"
+#include "octet/train/layout/constraints.hpp"
 
 #include <algorithm>
 
@@ -6,14 +6,15 @@
 #include "octet/base/text.hpp"
 #include "octet/models/division.hpp"
 #include "octet/optim/registry.hpp"
+#include "octet/parallel/copied_gradients.hpp"
 
 namespace octet::train {
 namespace {
 
-using enum LayoutRule::Holds;
-using Axis = LayoutRule::Axis;
+using enum LayoutConstraint::Holds;
+using Axis = LayoutConstraint::Axis;
 using parallel::Schedule;
-using Rules = std::vector<LayoutRule>;
+using Constraints = std::vector<LayoutConstraint>;
 
 template <std::int64_t Layout::*size>
 constexpr Axis axis_of(std::string_view key) {
@@ -71,7 +72,7 @@ CutVariable cut_variable(const Layout& l, const Subject& s) {
   for (const optim::StateKey& k : optim::state_keys())
     if (k.variable && scales_blocks(storage.*k.storage))
       for (const Parameter* p : s.part(l.tensor).parameters)
-        if (p->cut && p->role != ParameterRole::vector && !has_whole_blocks(p->cut)) return {&k, p};
+        if (p->cut.alone > 0 && p->role != ParameterRole::vector && !has_whole_blocks(p->cut)) return {&k, p};
   return {};
 }
 
@@ -83,13 +84,14 @@ std::string why_cut(const Layout& l, const Subject& s) {
       c.key->key, s.storage(l).*c.key->storage, storage_block, c.parameter->path, c.parameter->whole(), c.key->key, storage_block);
 }
 
-// A parameter of which several ranks have a copy, and whose gradient has scales; null for none. Where sums are divided, copies are summed
-// as values of one micro-batch, which have none.
+// A parameter of which several ranks have copies whose gradients they cannot sum; null for none. Where sums are divided, copies are summed
+// as values of one micro-batch, which have no scales.
 const Parameter* coded_copy(const Layout& l, const Subject& s) {
   if (!s.optimizer || (l.zero >= 2 && l.shards() > 1)) return nullptr;
   const auto& all = s.part(l.tensor).parameters;
-  const auto found = std::ranges::find_if(
-      all, [&](const Parameter* p) { return p->cut.copies > 1 && has_scales(p->gradient_storage(s.storage(l).gradients)); });
+  const auto found = std::ranges::find_if(all, [&](const Parameter* p) {
+    return p->cut.copies > 1 && !parallel::CopiedGradients::sums_copies(p->cut, p->gradient_storage(s.storage(l).gradients));
+  });
   return found == all.end() ? nullptr : *found;
 }
 
@@ -117,23 +119,19 @@ bool has_segments(const Subject& s, std::int64_t ranks) { return s.sequence % (2
 bool divides(const Layout& l, const Subject& s, std::int64_t stage) { return s.optimizer && l.shards() > 1 && l.zero >= stage; }
 
 bool is_wide(const Layout& l, const Subject& s) { return !scaling::has_narrow_range(s.recipe_of(l)); }
-LayoutRule wide_sums(const Axis& axis) {
+LayoutConstraint wide_sums(const Axis& axis) {
   return {here, axis, "Activations are not FP16, whose sums between ranks overflow.", is_wide, [](const Layout& l, const Subject& s) {
             return format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", s.recipe_of(l));
           }};
 }
-LayoutRule no_average(const Axis& axis) {
+LayoutConstraint no_average(const Axis& axis) {
   return {here, axis, "`train.average` is 0.", [](const Layout&, const Subject& s) { return !s.average; },
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
-LayoutRule no_adapters(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string why) {
-  return {here, axis, "No adapters train (`lora.rank` is 0).", keeps, says("lora.rank: " + std::move(why))};
-}
-
 // An optimizer that reads whole matrices.
 bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
-LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
+LayoutConstraint whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {
   return {here, axis, "The optimizer does not read whole matrices (`muon` does).", keeps,
           [remedy = std::move(remedy)](const Layout&, const Subject& s) {
             return format(
@@ -143,7 +141,7 @@ LayoutRule whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const S
           }};
 }
 
-Rules of_steps() {
+Constraints of_steps() {
   return {
       {always, data, "Sequences of a step are a multiple of micro-batch x data.",
        [](const Layout& l, const Subject& s) { return s.sequences % (l.micro_batch * l.data) == 0; },
@@ -159,10 +157,11 @@ Rules of_steps() {
   };
 }
 
-// Of a rank of n: values of a stack of experts that are a multiple of a block of scales.
+// Of a rank of n: values of a stack of experts, or of their adapters, that are a multiple of a block of scales.
 bool has_whole_stacks(const Layout& l, const Subject& s) {
-  const std::int64_t width = s.shape.width * s.shape.experts.width, matrices = s.experts / l.experts;
-  return matrices * width % storage_block == 0;
+  const auto whole = [&](std::int64_t all) { return all / l.experts % storage_block == 0; };
+  if (!s.adapters) return whole(s.experts * s.shape.width * s.shape.experts.width);
+  return std::ranges::all_of(s.part().stacks, [&](const Parameter* p) { return whole(p->shape.count()); });
 }
 
 // The variable whose scales a part of a stack would cut.
@@ -174,7 +173,7 @@ const optim::StateKey* cut_stack(const Layout& l, const Subject& s) {
   return found == keys.end() ? nullptr : &*found;
 }
 
-Rules of_experts() {
+Constraints of_experts() {
   return {
       {always, experts, "The experts and `ranks.data` are multiples of it.",
        [](const Layout& l, const Subject& s) { return s.experts > 0 && s.experts % l.experts == 0 && l.data % l.experts == 0; },
@@ -182,10 +181,6 @@ Rules of_experts() {
          if (s.experts == 0) return std::string("the model has no experts; set it to 1");
          return format("{} experts per layer and ranks.data = {} must be multiples of it; the nearest number is {}", s.experts, l.data,
                        nearest(l.experts, [&](std::int64_t n) { return s.experts % n == 0 && l.data % n == 0; }));
-       }},
-      {here, experts, "`ranks.tensor` is 1.", [](const Layout& l, const Subject&) { return l.tensor == 1; },
-       [](const Layout& l, const Subject&) {
-         return format("ranks.tensor = {}: this version does not divide layers with experts; set ranks.tensor = 1", l.tensor);
        }},
       {here, experts, "`ranks.expert_room` is 0 or at least 1.",
        [](const Layout&, const Subject& s) { return s.expert_room == 0 || s.expert_room >= 1; },
@@ -197,9 +192,6 @@ Rules of_experts() {
        }},
       wide_sums(experts),
       no_average(experts),
-      no_adapters(
-          experts, [](const Layout&, const Subject& s) { return !s.adapters; },
-          "this version has all frozen experts on every rank; set ranks.expert = 1, or lora.rank = 0"),
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {
@@ -210,8 +202,10 @@ Rules of_experts() {
        [](const Layout& l, const Subject& s) { return cut_stack(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
          const optim::StateKey* const k = cut_stack(l, s);
-         return format("{} = \"{}\" has a scale per {} values, and {} experts of {} x {} values are no multiple of it; set {} = \"bf16\"",
-                       k->key, s.storage(l).*k->storage, storage_block, s.experts / l.experts, s.shape.width, s.shape.experts.width,
+         return format("{} = \"{}\" has a scale per {} values, and {} {} are no multiple of it; set {} = \"bf16\"", k->key,
+                       s.storage(l).*k->storage, storage_block, s.experts / l.experts,
+                       s.adapters ? format("adapters of experts of rank {}", s.adapters.rank)
+                                  : format("experts of {} x {} values", s.shape.width, s.shape.experts.width),
                        k->key);
        }},
       {here, data, "The model's family is one of this version.",
@@ -220,7 +214,7 @@ Rules of_experts() {
   };
 }
 
-Rules of_tensor() {
+Constraints of_tensor() {
   return {
       {planned, tensor, "Tensor ranks are GPUs of one node.",
        [](const Layout& l, const Subject& s) { return s.per_node == 0 || l.tensor <= s.per_node; },
@@ -255,18 +249,29 @@ Rules of_tensor() {
        }},
       {here, tensor, "Where moments or weights have a scale per 128 values, parts of matrices consist of complete blocks.",
        [](const Layout& l, const Subject& s) { return cut_variable(l, s).key == nullptr; }, why_cut},
-      {here, tensor, "Where ranks share a key-value head, or adapters train, gradients have no scales, or ZeRO-2 or 3 divides their sums.",
+      {here, tensor,
+       "Where ranks have copies (shared key-value heads, latents, experts, adapters), gradients do not have one scale for a whole tensor.",
        [](const Layout& l, const Subject& s) { return coded_copy(l, s) == nullptr; },
        [](const Layout& l, const Subject& s) {
-         return format(
-             "{} ranks share each {}, and gradients in {} cannot be summed among them; set optim.gradients = \"bf16\" or \"f32\", or with "
-             "several data ranks ranks.zero = 2",
-             coded_copy(l, s)->cut.copies, s.adapters ? "adapter" : "key and value head", s.storage(l).gradients);
+         const Parameter& p = *coded_copy(l, s);
+         return format("{} ranks have copies of values of {}, whose gradients in {} cannot be summed; set optim.gradients = \"bf16\"",
+                       p.cut.copies, p.path, s.storage(l).gradients);
        }},
+      {here, tensor, "`model.router_balance` is not `sequence`, if `model.router_loss` is above 0.",
+       [](const Layout&, const Subject& s) {
+         const nn::Balance& b = s.shape.experts.balance;
+         return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::sequence;
+       },
+       says("model.router_loss counts choices in complete sequences, of which tensor ranks have parts; set model.router_balance = "
+            "\"layer\", "
+            "or model.router_loss = 0")},
+      no_adapters(
+          tensor, [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
+          "this version does not divide adapters of models with experts or latents; set ranks.tensor = 1"),
   };
 }
 
-Rules of_context() {
+Constraints of_context() {
   return {
       {here, context, format("The model is of the family {}.", families_that(&models::ModelFamily::rotary)),
        [](const Layout&, const Subject& s) { return s.family() != nullptr && s.family()->rotary; },
@@ -293,7 +298,7 @@ Rules of_context() {
   };
 }
 
-Rules of_pipeline() {
+Constraints of_pipeline() {
   return {
       {always, pipeline, "Stages times chunks are at most the blocks.",
        [](const Layout& l, const Subject& s) { return l.pipeline * l.chunks <= s.shape.layers; },
@@ -355,7 +360,7 @@ std::int64_t nearest_shard(const Layout& l) {
   return best;
 }
 
-Rules of_zero() {
+Constraints of_zero() {
   return {
       whole_matrices(
           zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 1) || divides_matrices(s); }, "set ranks.zero = 0"),
@@ -369,9 +374,6 @@ Rules of_zero() {
        }},
       {here, zero, "At stage 3, `train.average` is 0.", [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.average; },
        says("train.average keeps a mean of all weights; set ranks.zero = 2")},
-      no_adapters(
-          zero, [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.adapters; },
-          "stage 3 divides weights that train, and every rank has the frozen ones; set ranks.zero = 2"),
       {here, zero, "At stage 3, activations are not FP16.",
        [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || is_wide(l, s); },
        says("a recipe with FP16 activations keeps a copy of all weights; set ranks.zero = 2")},
@@ -398,21 +400,21 @@ Rules of_zero() {
 
 }  // namespace
 
-const LayoutRule* first_broken(const Layout& l, const Subject& s, std::initializer_list<LayoutRule::Holds> kinds) {
-  for (const LayoutRule& rule : layout_rules())
+const LayoutConstraint* first_broken(const Layout& l, const Subject& s, std::initializer_list<LayoutConstraint::Holds> kinds) {
+  for (const LayoutConstraint& rule : layout_constraints())
     if (std::ranges::find(kinds, rule.holds) != kinds.end() && rule.axis.used(l) && !rule.keeps(l, s)) return &rule;
   return nullptr;
 }
 
-std::string sentence(const LayoutRule* broken, const Layout& l, const Subject& s) {
+std::string sentence(const LayoutConstraint* broken, const Layout& l, const Subject& s) {
   return broken == nullptr ? "" : format("{} = {}: {}", broken->axis.key, broken->axis.value(l), broken->why(l, s));
 }
 
-const std::vector<LayoutRule>& layout_rules() {
-  static const Rules all = [] {
-    Rules out;
+const std::vector<LayoutConstraint>& layout_constraints() {
+  static const Constraints all = [] {
+    Constraints out;
     for (const auto& of : {of_steps, of_tensor, of_context, of_experts, of_pipeline, of_zero})
-      for (const LayoutRule& rule : of()) out.push_back(rule);
+      for (const LayoutConstraint& rule : of()) out.push_back(rule);
     return out;
   }();
   return all;
@@ -421,7 +423,7 @@ const std::vector<LayoutRule>& layout_rules() {
 bool trains(const Layout& l, const Subject& s) { return first_broken(l, s, {always, here}) == nullptr; }
 
 void require_layout(const Layout& l, const Subject& s) {
-  if (const LayoutRule* rule = first_broken(l, s, {always, here})) throw ConfigError(sentence(rule, l, s));
+  if (const LayoutConstraint* rule = first_broken(l, s, {always, here})) throw ConfigError(sentence(rule, l, s));
 }
 
 }  // namespace octet::train
