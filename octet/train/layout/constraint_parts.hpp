@@ -61,10 +61,6 @@ inline LayoutConstraint no_average(const Axis& axis) {
           says("train.average keeps means of whole weights; set it to 0")};
 }
 
-inline LayoutConstraint no_adapters(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string why) {
-  return {here, axis, "No adapters train (`lora.rank` is 0).", keeps, says("lora.rank: " + std::move(why))};
-}
-
 /// An optimizer that reads whole matrices.
 inline bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }
 inline LayoutConstraint whole_matrices(const Axis& axis, bool (*keeps)(const Layout&, const Subject&), std::string remedy) {

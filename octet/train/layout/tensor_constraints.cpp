@@ -110,11 +110,10 @@ Constraints of_tensor() {
          return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::sequence;
        },
        says("model.router_loss counts choices in complete sequences, of which tensor ranks have parts; set model.router_balance = "
-            "\"layer\", "
-            "or model.router_loss = 0")},
-      no_adapters(
-          tensor, [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
-          "this version does not divide adapters of models with experts or latents; set ranks.tensor = 1"),
+            "\"layer\", or model.router_loss = 0")},
+      {here, tensor, "No adapters train (`lora.rank` is 0), if the model has experts or latents.",
+       [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
+       says("lora.rank: this version does not divide adapters of models with experts or latents; set ranks.tensor = 1")},
   };
 }
 
