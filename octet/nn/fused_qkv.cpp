@@ -1,5 +1,6 @@
 #include "octet/nn/fused_qkv.hpp"
 
+#include "octet/ops/column_norms/column_norms.hpp"
 #include "octet/ops/columns/columns.hpp"
 
 namespace octet::nn {
@@ -60,8 +61,18 @@ FusedQkv::HeadNorms::HeadNorms(const std::string& path, const AttentionConfig& c
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 
-// Query and key heads are columns of qkv; a norm reads and writes them as rows of their own.
+// Query and key heads are columns of qkv. Where backward or an observer reads what a norm makes, it reads and writes them as rows of their
+// own; otherwise, as for tokens that are generated, one op norms them in place, with the same bits where a norm is that of a head.
 void FusedQkv::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) {
+  const auto groups = [&](const RmsNorm& norm, std::int64_t first, std::int64_t heads) {
+    return ops::NormedColumns{norm.weight.value.values(), first, heads * config_.head_dim / norm.weight.shape[0]};
+  };
+  if (saved == nullptr && !stream.observed() && !config_.norms_of_all_heads)
+    return ops::column_norms(
+        stream, {.x = qkv,
+                 .ranges = {{groups(norms_->q, 0, config_.heads), groups(norms_->k, config_.heads * config_.head_dim, config_.kv_heads)}},
+                 .eps = float(*config_.head_norm_eps),
+                 .offset = config_.head_norm_offset});
   const std::int64_t tokens = qkv.shape[0], d = config_.head_dim;
   const bool saves = saved != nullptr;
   const auto apply = [&](const RmsNorm& norm, const SavedActivation& saving, std::int64_t heads, std::int64_t column) {
