@@ -61,8 +61,8 @@ FusedQkv::HeadNorms::HeadNorms(const std::string& path, const AttentionConfig& c
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 
-// Query and key heads are columns of qkv. Where backward or an observer reads what a norm makes, it reads and writes them as rows of their
-// own; otherwise, as for tokens that are generated, one op norms them in place, with the same bits where a norm is that of a head.
+// Query and key heads are columns of qkv. Where backward or an observer reads rows of a norm, copies of the heads are its input. Otherwise,
+// as for tokens that are generated, one op norms heads in place, with the same bits.
 void FusedQkv::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) {
   const auto groups = [&](const RmsNorm& norm, std::int64_t first, std::int64_t heads) {
     return ops::NormedColumns{norm.weight.value.values(), first, heads * config_.head_dim / norm.weight.shape[0]};
