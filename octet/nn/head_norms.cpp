@@ -2,6 +2,7 @@
 
 #include "octet/nn/norm.hpp"
 #include "octet/nn/saved_activation.hpp"
+#include "octet/ops/column_norms/column_norms.hpp"
 #include "octet/ops/columns/columns.hpp"
 
 namespace octet::nn {
@@ -21,8 +22,10 @@ class RmsHeadNorms final : public HeadNorms {
 
   bool any() const override { return true; }
 
-  // Query and key heads are columns of qkv; a norm reads and writes them as rows of their own.
+  // Query and key heads are columns of qkv. Where backward or an observer reads rows of a norm, copies of the heads are its input.
+  // Otherwise, as for tokens that are generated, one op norms heads in place, with the same bits.
   void forward(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) override {
+    if (saved == nullptr && !stream.observed() && !config_.norms_of_all_heads) return norm_in_place(stream, qkv);
     const std::int64_t tokens = qkv.shape[0], d = config_.head_dim;
     const bool saves = saved != nullptr;
     const auto apply = [&](const RmsNorm& norm, const SavedActivation& saving, std::int64_t heads, std::int64_t column) {
@@ -57,6 +60,12 @@ class RmsHeadNorms final : public HeadNorms {
   void visit(Visitor& visitor) override { q_.visit(visitor), k_.visit(visitor); }
 
  private:
+  void norm_in_place(Stream& stream, const Tensor& qkv) const {
+    const ops::NormedColumns q{q_.weight.value.values(), 0, config_.heads},
+        k{k_.weight.value.values(), config_.heads * config_.head_dim, config_.kv_heads};
+    ops::column_norms(stream, {.x = qkv, .ranges = {q, k}, .eps = float(*config_.head_norm_eps), .offset = config_.head_norm_offset});
+  }
+
   AttentionConfig config_;
   RmsNorm q_, k_;
   SavedActivation q_input_, k_input_;
