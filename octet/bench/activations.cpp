@@ -19,7 +19,7 @@ struct Function {
   Backward backward;
 };
 
-void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, const Function& f) {
+void measure_function(Subject& s, std::vector<Row>& rows, const PlannedSites& p, const Function& f) {
   const Shape in{s.tokens, f.inputs * s.shape.hidden}, out{s.tokens, s.shape.hidden};
   const auto row = [&](const char* pass, double bytes) {
     return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
@@ -47,7 +47,7 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
 }
 
 // The same with its input saved as codes: encoded in forward's pass, and decoded where backward reads it.
-void measure_coded_function(Subject& s, std::vector<Row>& rows, const Planned& p, const Function& f) {
+void measure_coded_function(Subject& s, std::vector<Row>& rows, const PlannedSites& p, const Function& f) {
   const Shape in{s.tokens, f.inputs * s.shape.hidden}, out{s.tokens, s.shape.hidden};
   const auto row = [&](const char* pass, double bytes) {
     return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
@@ -144,7 +144,7 @@ void measure_activations(Subject& s, std::vector<Row>& rows) {
                      [](Stream& stream, const ops::Saved& x, ops::Sink& y, ops::Sink* codes) { ops::swiglu_forward(stream, x, y, codes); },
                      [](Stream& stream, const Tensor& dy, const ops::Saved& x, ops::Sink& dx) { ops::swiglu_backward(stream, dy, x, dx); }}
           : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
-  for (const Planned& p : s.planned)
+  for (const PlannedSites& p : s.planned)
     if (p.activations() == DType::bf16) {
       measure_function(s, rows, p, function);
       measure_coded_function(s, rows, p, function);

@@ -5,7 +5,7 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
@@ -53,12 +53,12 @@ double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launche
   return (monotonic_seconds() - start) / double(launches);
 }
 
-void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, AllReduceResult& out) {
-  for (const std::int64_t bytes : plan.bytes)
+void measure_rows(Communicator& comm, Device device, const AllReduceOptions& options, AllReduceResult& out) {
+  for (const std::int64_t bytes : options.bytes)
     for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared}) {
       // Below it, FP8-LM's sum is that of BF16.
       if (way == Wire::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
-      const AllReduceRow row = measure_sum(comm, device, way, bytes, plan.effort);
+      const AllReduceRow row = measure_sum(comm, device, way, bytes, options.effort);
       if (comm.rank() == 0) out.rows.push_back(row);
     }
 }
@@ -81,33 +81,36 @@ AllReduceRow measure_sum(Communicator& comm, Device device, Wire way, std::int64
   return row;
 }
 
-void check_plan(const AllReducePlan& plan) {
-  for (const std::int64_t bytes : plan.bytes)
+void check_options(const AllReduceOptions& options) {
+  for (const std::int64_t bytes : options.bytes)
     if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
       throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
 }
 
 // Without a launcher, ranks are threads: two, unless --ranks or octet launch says how many.
-int wanted_ranks(const AllReducePlan& plan) {
-  const bool started = comm::place_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
-  return plan.ranks > 0 || started ? plan.ranks : 2;
+int wanted_ranks(const AllReduceOptions& options) {
+  const bool started = comm::launched_rank_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
+  return options.ranks > 0 || started ? options.ranks : 2;
 }
 
-AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
-  check_plan(plan);
+AllReduceResult measure_all_reduce(const AllReduceOptions& options) {
+  check_options(options);
   machine::choose_own_gpu();
   AllReduceResult out;
-  machine::on_ranks(
-      {.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
-      [&](Communicator& comm, const machine::RankPlace& place) {
-        const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
-        const bool first = comm.rank() == 0;
-        if (first) out.backend = place.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
-        if (place.backend != "threads") out.reports = first;
-        measure_rows(comm, device, plan, out);
-      });
-  if (out.reports && plan.limit && out.backend != "nccl") out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;
-  if (out.reports) out.quality = measure_sum_quality(plan.quality_ranks, plan.limit_seconds);
+  machine::on_ranks({.ranks = wanted_ranks(options),
+                     .device = options.device,
+                     .limit_seconds = options.limit_seconds,
+                     .peer_memory = options.peer_memory},
+                    [&](Communicator& comm, const machine::RankPlacement& placement) {
+                      const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
+                      const bool first = comm.rank() == 0;
+                      if (first) out.backend = placement.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
+                      if (placement.backend != "threads") out.reports = first;
+                      measure_rows(comm, device, options, out);
+                    });
+  if (out.reports && options.limit && out.backend != "nccl")
+    out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;
+  if (out.reports) out.quality = measure_sum_quality(options.quality_ranks, options.limit_seconds);
   return out;
 }
 

@@ -8,7 +8,7 @@
 namespace octet::bench {
 
 /// Options of `octet bench allreduce`.
-struct AllReducePlan {
+struct AllReduceOptions {
   std::vector<std::int64_t> bytes;  // of the tensors, in the type that is summed
   std::string device = "auto";      // auto | cpu | gpu, whose memory is summed
   int ranks = 0;                    // threads of this process; 0: 2, or the ranks that a launcher started
@@ -54,15 +54,15 @@ struct AllReduceResult {
 };
 
 /// On the ranks of machine::on_ranks(). Throws ConfigError on impossible options, and as it does.
-AllReduceResult measure_all_reduce(const AllReducePlan&);
+AllReduceResult measure_all_reduce(const AllReduceOptions&);
 
 /// The time of one size among these ranks, which all call it.
 AllReduceRow measure_sum(comm::Communicator&, Device, Wire, std::int64_t bytes, const Effort&);
 
 /// Throws ConfigError on sizes that no tensor has.
-void check_plan(const AllReducePlan&);
+void check_options(const AllReduceOptions&);
 /// The ranks of a plan for machine::on_ranks(): two threads if nothing says how many.
-int wanted_ranks(const AllReducePlan&);
+int wanted_ranks(const AllReduceOptions&);
 
 /// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);

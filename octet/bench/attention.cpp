@@ -96,7 +96,7 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
                    const Tensor qkv = s.random.values(stream, shape, DType::bf16);
                    return [&stream, heads, table, qkv] { ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table}); };
                  });
-  for (const Planned& p : s.planned) {
+  for (const PlannedSites& p : s.planned) {
     if (p.activations() != DType::bf16) continue;
     const bool in_place = !p.qkv().dy->spec(recording).quantizes();
     const auto sink_on = [&](Stream& stream, const Tensor& values) {

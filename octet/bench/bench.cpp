@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/text.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/machine/machine.hpp"
@@ -11,30 +13,33 @@
 namespace octet::bench {
 namespace {
 
-bool wants(const Plan& plan, std::string_view group) {
-  return std::find(plan.groups.begin(), plan.groups.end(), group) != plan.groups.end();
+bool wants(const BenchOptions& options, std::string_view group) {
+  return std::find(options.groups.begin(), options.groups.end(), group) != options.groups.end();
 }
 
-std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
-  std::vector<std::string> names = plan.recipes;
+std::vector<train::RunConfig> under_each_recipe(const BenchOptions& options) {
+  std::vector<std::string> names = options.recipes;
   if (names.empty()) names = scaling::compared_recipes(), names.insert(names.begin(), "bf16");
-  std::vector<train::RunConfig> out(names.size(), plan.config);
+  std::vector<train::RunConfig> out(names.size(), options.config);
   for (std::size_t i = 0; i < names.size(); ++i) {
     out[i].recipe.recipe = names[i];
-    plan.loads.configure(out[i]);
-    scaling::make_recipe(names[i], plan.config.recipe.options);  // an unknown name is refused here, with the nearest one
+    options.loads.configure(out[i]);
+    scaling::make_recipe(names[i], options.config.recipe.options);  // an unknown name is refused here, with the nearest one
   }
   return out;
 }
 
 using Measure = void (*)(Subject&, std::vector<Row>&);
 
-void measure_groups(const Plan& plan, Subject& s, std::vector<Row>& rows) {
+void measure_groups(const BenchOptions& options, Subject& s, std::vector<Row>& rows) {
   constexpr Measure measures[] = {measure_gemms,       measure_quantize, measure_attention, measure_norms,
                                   measure_activations, measure_experts,  measure_optimizer};
+  const double begin = monotonic_seconds();
+  std::size_t number = 0;
   for (std::size_t i = 0; i < std::size(measures); ++i) {
-    if (!wants(plan, groups[i])) continue;
-    log::info("measuring {} ...", groups[i]);
+    if (!wants(options, groups[i])) continue;
+    log::info("measuring {}, {} of {} groups, after {} s ...", groups[i], ++number, options.groups.size(),
+              fixed(monotonic_seconds() - begin, 0));
     measures[i](s, rows);
   }
 }
@@ -56,13 +61,14 @@ void record_limits(const Limits& limits, double copy, Device device, Result& out
 }
 
 // Everything except the timed steps, on a stream that is freed afterwards; returns the floors of the steps.
-std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunConfig>& configs, Device device, Target target, Result& out) {
+std::vector<Floor> measure_ops(const BenchOptions& options, const std::vector<train::RunConfig>& configs, Device device, Target target,
+                               Result& out) {
   Stream stream(device, target);
   const RandomData random(stream);
   Limits limits(stream, random, out.effort);
   log::info("measuring limits ...");
   record_limits(limits, limits.copy_bytes_per_second(), device, out);
-  const models::ModelShape shape = plan.config.model.shape();
+  const models::ModelShape shape = options.config.model.shape();
   const train::DryRun dry = train::dry_run(train::engine_config(configs.front()), target, 1, 1);
   Subject s{.stream = stream,
             .random = random,
@@ -72,11 +78,11 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
             .tokens = out.tokens,
             .sequence = out.sequence,
             .sites = sites_of(dry.plan, shape),
-            .gradients = plan.config.optim.storage().gradients};
+            .gradients = options.config.optim.storage().gradients};
   for (const auto& c : configs) s.planned.push_back(plan_sites(stream, s.sites, c.recipe));
-  measure_groups(plan, s, out.rows);
+  measure_groups(options, s, out.rows);
   std::vector<Floor> floors;
-  if (!wants(plan, "step")) return floors;
+  if (!wants(options, "step")) return floors;
   const std::vector<Row> attention = attention_rows(s, out.rows);
   for (const auto& c : configs) floors.push_back(floor_of_step(s, c, attention));
   return floors;
@@ -84,19 +90,24 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
 
 }  // namespace
 
-Result run(const Plan& plan) {
-  const std::vector<train::RunConfig> configs = under_each_recipe(plan);
-  if (plan.config.threads > 0) cpu::set_threads(int(plan.config.threads));
-  const Device device = machine::device_named(plan.config.device);
-  const Target target = machine::machine_target(device, plan.config.deterministic);
-  Result out{.device = machine::device_name(device), .model = plan.config.model.name(), .effort = plan.effort};
+Result run(const BenchOptions& options) {
+  const std::vector<train::RunConfig> configs = under_each_recipe(options);
+  if (options.config.threads > 0) cpu::set_threads(int(options.config.threads));
+  const Device device = machine::device_named(options.config.device);
+  const Target target = machine::machine_target(device, options.config.deterministic);
+  Result out{.device = machine::device_name(device), .model = options.config.model.name(), .effort = options.effort};
   out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
-  out.sequence = plan.config.data.sequence_length, out.tokens = plan.config.train.batch * out.sequence;
+  out.sequence = options.config.data.sequence_length, out.tokens = options.config.train.batch * out.sequence;
   if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);
-  const std::vector<Floor> floors = measure_ops(plan, configs, device, target, out);
-  for (std::size_t i = 0; i < floors.size(); ++i) {
-    log::info("measuring step, {} ...", configs[i].recipe.recipe);
-    out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], plan.loads));
+  try {
+    const std::vector<Floor> floors = measure_ops(options, configs, device, target, out);
+    for (std::size_t i = 0; i < floors.size(); ++i) {
+      if (out.effort.stopped != nullptr && out.effort.stopped()) throw Stopped();
+      log::info("measuring step, {} of {}, {} ...", i + 1, floors.size(), configs[i].recipe.recipe);
+      out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], options.loads));
+    }
+  } catch (const Stopped&) {
+    out.stopped = true;
   }
   return out;
 }

@@ -8,7 +8,7 @@ namespace octet::bench {
 inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "experts", "optimizer", "step"};
 
 /// Options of a measurement.
-struct Plan {
+struct BenchOptions {
   train::RunConfig config;            // model, device, tokens per micro-batch and per step, states of the optimizer
   std::vector<std::string> groups;    // of the names above
   std::vector<std::string> recipes;   // empty: bf16 and the recipes of `octet compare`
@@ -24,9 +24,10 @@ struct Result {
   double copy_bytes_per_second = 0, fp8_flops_per_second = 0, bf16_flops_per_second = 0, f32_flops_per_second = 0;  // 0: not known here
   std::vector<Row> rows;
   std::vector<StepResult> steps;
+  bool stopped = false;  // by Effort::stopped: rows and steps are those that were complete
 };
 
 /// Measures. Throws ConfigError on names that do not exist, DeviceError if the device lacks memory or a library.
-Result run(const Plan&);
+Result run(const BenchOptions&);
 
 }  // namespace octet::bench

@@ -69,7 +69,7 @@ void measure_routing(const Experts& e) {
   });
 }
 
-void measure_operands(const Experts& e, const Planned& p) {
+void measure_operands(const Experts& e, const PlannedSites& p) {
   const auto& [T, H, E, K, I] = e.x;
   const auto sink_on = [&](Stream& stream, const scaling::Quantizer& q, std::int64_t rows, std::int64_t cols, bool gradient) {
     return ops::make_sink(stream, q.spec(recording),
@@ -115,7 +115,7 @@ QTensor quantized(const Experts& e, Stream& stream, const scaling::Quantizer& q,
 }
 
 // The three products of a layer of all experts, [N, K] each; FLOPs are those of the tokens, without padding.
-void measure_products(const Experts& e, const Planned& p, const char* layer, const scaling::LinearPlan& plan, std::int64_t N,
+void measure_products(const Experts& e, const PlannedSites& p, const char* layer, const scaling::LinearPlan& plan, std::int64_t N,
                       std::int64_t K) {
   const auto row = [&](const char* product, DType operands, DType result) {
     Row out = e.row(format("{} {}", layer, product), p.recipe, 2.0 * double(e.x.T * e.x.K) * double(N) * double(K));
@@ -161,7 +161,7 @@ void measure_experts(Subject& s, std::vector<Row>& rows) {
   for (const ExpertShape& shape : gpu ? std::span<const ExpertShape>(published) : for_cpus) {
     const Experts experts{s, rows, shape};
     measure_routing(experts);
-    for (const Planned& p : s.planned)
+    for (const PlannedSites& p : s.planned)
       if (p.activations() == DType::bf16) {
         measure_operands(experts, p);
         measure_products(experts, p, "gate and up", p.mlp_in(), 2 * shape.I, shape.H);

@@ -68,9 +68,9 @@ Row measured(Subject& s, const std::string& layer, const Product& g) {
 }
 
 // "a, b": all recipes whose GEMMs are the same as those of `p`.
-std::string recipes_of(const Subject& s, const Planned& p) {
+std::string recipes_of(const Subject& s, const PlannedSites& p) {
   std::string out;
-  for (const Planned& other : s.planned)
+  for (const PlannedSites& other : s.planned)
     if (other.layout == p.layout) out += (out.empty() ? "" : ", ") + other.recipe;
   return out;
 }
@@ -80,7 +80,7 @@ std::string recipes_of(const Subject& s, const Planned& p) {
 void measure_gemms(Subject& s, std::vector<Row>& rows) {
   const char* names[] = {"qkv", "attention out", "mlp in", "mlp out", "head"};
   std::set<std::string> seen;
-  for (const Planned& p : s.planned) {
+  for (const PlannedSites& p : s.planned) {
     if (!seen.insert(p.layout).second) continue;
     const std::vector<scaling::Site> sites = s.sites.all();
     for (std::size_t i = 0; i < sites.size(); ++i) {

@@ -35,38 +35,40 @@ Spot spot_of(const std::vector<std::string>& hosts, int rank) {
 }
 
 // Bytes per second of the slowest of all ranks, which sum in groups at the same time.
-double rate_of(Stream& stream, Communicator& all, Communicator& group, Device device, const AllReducePlan& plan) {
+double rate_of(Stream& stream, Communicator& all, Communicator& group, Device device, const AllReduceOptions& options) {
   if (group.size() == 1) return 0;
-  const std::int64_t bytes = *std::max_element(plan.bytes.begin(), plan.bytes.end());
+  const std::int64_t bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
   all.barrier(stream);
-  const double own = measure_sum(group, device, Wire::f32, bytes, plan.effort).bus_rate();
+  const double own = measure_sum(group, device, Wire::f32, bytes, options.effort).bus_rate();
   return std::ranges::min(parallel::gathered(stream, all, std::span(&own, 1)));
 }
 
-NetworkRates measured(Communicator& comm, Device device, const AllReducePlan& plan) {
+NetworkRates measured(Communicator& comm, Device device, const AllReduceOptions& options) {
   Stream stream(device);
   const Spot spot = spot_of(parallel::gathered(stream, comm, host_name()), comm.rank());
   const int per_node = comm.size() / spot.nodes;
   const auto node = comm.split(spot.node, spot.member, per_node), across = comm.split(spot.member, spot.node, spot.nodes);
   NetworkRates out{.ranks = comm.size(), .nodes = spot.nodes};
-  out.link = rate_of(stream, comm, *node, device, plan);
-  out.network = rate_of(stream, comm, *across, device, plan);
+  out.link = rate_of(stream, comm, *node, device, options);
+  out.network = rate_of(stream, comm, *across, device, options);
   return out;
 }
 
 }  // namespace
 
-NetworkRates measure_network(const AllReducePlan& plan) {
-  check_plan(plan);
+NetworkRates measure_network(const AllReduceOptions& options) {
+  check_options(options);
   machine::choose_own_gpu();
   NetworkRates out;
-  machine::on_ranks(
-      {.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
-      [&](Communicator& comm, const machine::RankPlace& place) {
-        const NetworkRates rates = measured(comm, place.backend == "nccl" ? Device::cuda : Device::cpu, plan);
-        if (comm.rank() == 0) out = rates;
-        else if (place.backend != "threads") out.reports = false;
-      });
+  machine::on_ranks({.ranks = wanted_ranks(options),
+                     .device = options.device,
+                     .limit_seconds = options.limit_seconds,
+                     .peer_memory = options.peer_memory},
+                    [&](Communicator& comm, const machine::RankPlacement& placement) {
+                      const NetworkRates rates = measured(comm, placement.backend == "nccl" ? Device::cuda : Device::cpu, options);
+                      if (comm.rank() == 0) out = rates;
+                      else if (placement.backend != "threads") out.reports = false;
+                    });
   return out;
 }
 

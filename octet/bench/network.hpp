@@ -16,6 +16,6 @@ struct NetworkRates {
 
 /// On the ranks of machine::on_ranks(), with tensors of the largest of plan.bytes. Ranks of one host name are a node. Throws ConfigError
 /// where nodes have different numbers of ranks, and as measure_all_reduce().
-NetworkRates measure_network(const AllReducePlan&);
+NetworkRates measure_network(const AllReduceOptions&);
 
 }  // namespace octet::bench

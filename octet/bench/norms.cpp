@@ -26,7 +26,7 @@ Row norm_row(const Subject& s, const char* name, const std::string& precision, d
   return {.group = "norm", .name = name, .shape = to_text(Shape{s.tokens, s.shape.width}), .precision = precision, .amount = bytes};
 }
 
-void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
+void measure_forward(Subject& s, std::vector<Row>& rows, const PlannedSites& p) {
   const Shape shape{s.tokens, s.shape.width};
   const auto sink_on = [&](Stream& stream) {
     return ops::make_sink(stream, p.qkv().x->spec(recording),
@@ -76,7 +76,7 @@ void measure_add(Subject& s, std::vector<Row>& rows) {
 }  // namespace
 
 void measure_norms(Subject& s, std::vector<Row>& rows) {
-  for (const Planned& p : s.planned)
+  for (const PlannedSites& p : s.planned)
     if (p.activations() == DType::bf16) measure_forward(s, rows, p);
   measure_copy(s, rows);
   measure_add(s, rows);

@@ -11,7 +11,7 @@ struct Wanted {
   bool cols_left = false;
 };
 
-void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const std::string& what, const scaling::Quantizer& quantizer,
+void add_quantize(Subject& s, std::vector<Row>& rows, const PlannedSites& p, const std::string& what, const scaling::Quantizer& quantizer,
                   Shape shape, Wanted want) {
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   if (!spec.quantizes()) return;
@@ -44,7 +44,7 @@ void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const st
 
 void measure_quantize(Subject& s, std::vector<Row>& rows) {
   const Shape hidden{s.tokens, s.shape.hidden}, weight{s.sites.mlp_in.out, s.sites.mlp_in.in};
-  for (const Planned& p : s.planned) {
+  for (const PlannedSites& p : s.planned) {
     add_quantize(s, rows, p, "x", *p.mlp_out().x, hidden, {.cols = false});
     add_quantize(s, rows, p, "x", *p.mlp_out().x, hidden, {.cols = true, .cols_region = Lifetime::step});
     add_quantize(s, rows, p, "dy", *p.mlp_out().dy, hidden, {.cols = true, .cols_left = true});

@@ -24,7 +24,7 @@ constexpr int steps_in_turn = 3;        // of a case on a CPU
 // One rank's part of all measurements.
 class Cases {
  public:
-  Cases(Communicator& all, const machine::RankPlace& place, Device device, std::vector<RankCase>& cases)
+  Cases(Communicator& all, const machine::RankPlacement& place, Device device, std::vector<RankCase>& cases)
       : all_(all), place_(place), device_(device), stream_(device), cases_(cases), samples_(cases.size()) {
     for (const RankCase& c : cases_) {
       const auto n = int(c.config.ranks.all());
@@ -67,14 +67,14 @@ class Cases {
   Communicator& all_;
   comm::SelfCommunicator self_;
   std::map<int, std::unique_ptr<Communicator>> parts_;
-  const machine::RankPlace& place_;
+  const machine::RankPlacement& place_;
   Device device_;
   Stream stream_;
   std::vector<RankCase>& cases_;
   std::vector<RankSamples> samples_;
 };
 
-RankFacts facts_of(const Communicator& all, const machine::RankPlace& place, Device device) {
+RankFacts facts_of(const Communicator& all, const machine::RankPlacement& place, Device device) {
   RankFacts f{.machine = machine::device_name(device), .backend = place.backend, .libraries = {}};
   f.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   f.ranks = all.size(), f.device = device, f.threads = cpu::threads();
@@ -84,11 +84,12 @@ RankFacts facts_of(const Communicator& all, const machine::RankPlace& place, Dev
 
 }  // namespace
 
-RankFacts measure_cases(const RankPlan& plan, const std::function<std::vector<RankCase>(int ranks)>& make, std::vector<RankCase>& results) {
+RankFacts measure_cases(const RankBenchOptions& plan, const std::function<std::vector<RankCase>(int ranks)>& make,
+                        std::vector<RankCase>& results) {
   RankFacts facts;
   const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
   machine::on_ranks({.ranks = wanted, .device = plan.device, .limit_seconds = limit_seconds, .peer_memory = plan.peer_memory},
-                    [&](Communicator& all, const machine::RankPlace& place) {
+                    [&](Communicator& all, const machine::RankPlacement& place) {
                       const Device device = machine::device_named(plan.device);
                       std::vector<RankCase> cases = make(all.size());
                       Cases own(all, place, device, cases);
@@ -104,7 +105,7 @@ RankFacts measure_cases(const RankPlan& plan, const std::function<std::vector<Ra
   return facts;
 }
 
-StepFacts facts_of(const StepPlan& p, RankFacts place) {
+StepFacts facts_of(const StepBenchOptions& p, RankFacts place) {
   return {.place = std::move(place),
           .model = p.config.model.name(),
           .tokens = p.config.train.batch * p.config.data.sequence_length,
@@ -113,7 +114,7 @@ StepFacts facts_of(const StepPlan& p, RankFacts place) {
           .repeats = p.ranks.repeats};
 }
 
-std::vector<std::string> recipes_of(const StepPlan& p) {
+std::vector<std::string> recipes_of(const StepBenchOptions& p) {
   const std::vector<std::string> names = p.recipes.empty() ? std::vector{p.config.recipe.recipe} : p.recipes;
   for (const std::string& name : names) scaling::make_recipe(name, p.config.recipe.options);  // an unknown one is refused here
   return names;

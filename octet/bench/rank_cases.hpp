@@ -23,7 +23,7 @@ struct RankFacts {
 };
 
 /// Which ranks measure, and how often.
-struct RankPlan {
+struct RankBenchOptions {
   std::string device = "auto";
   int ranks = 0;            // 0: those that were started, or 2
   int repeats = 9;          // timed steps of each case
@@ -35,11 +35,12 @@ struct RankPlan {
 /// all of them. On a CPU cases take turns, three steps each, so that a slow minute of a shared machine meets all of them. Every rank keeps
 /// its threads, also if it is one of few in a case. A process of several GPUs calls machine::choose_own_gpu() before. Throws as
 /// machine::on_ranks() and time_steps().
-RankFacts measure_cases(const RankPlan&, const std::function<std::vector<RankCase>(int ranks)>& cases, std::vector<RankCase>& results);
+RankFacts measure_cases(const RankBenchOptions&, const std::function<std::vector<RankCase>(int ranks)>& cases,
+                        std::vector<RankCase>& results);
 
 /// Options of a measurement of steps on ranks.
-struct StepPlan {
-  RankPlan ranks{};
+struct StepBenchOptions {
+  RankBenchOptions ranks{};
   train::RunConfig config{};           // of each rank
   std::vector<std::string> recipes{};  // empty: that of the configuration
 };
@@ -52,8 +53,8 @@ struct StepFacts {
   std::int64_t zero = 0;                  // stage of ZeRO
   int repeats = 0;                        // timed steps of each row
 };
-StepFacts facts_of(const StepPlan&, RankFacts);
+StepFacts facts_of(const StepBenchOptions&, RankFacts);
 /// The recipes to measure. Throws ConfigError if one is unknown.
-std::vector<std::string> recipes_of(const StepPlan&);
+std::vector<std::string> recipes_of(const StepBenchOptions&);
 
 }  // namespace octet::bench

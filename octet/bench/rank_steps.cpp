@@ -97,9 +97,9 @@ std::string no_trace(const RankWork& w) {
 
 }  // namespace
 
-RankShare StepsOnRanks::mean() const {
-  RankShare out;
-  for (const RankShare& r : each) {
+RankTimes StepsOnRanks::mean() const {
+  RankTimes out;
+  for (const RankTimes& r : each) {
     out.seconds += r.seconds, out.communication += r.communication, out.update += r.update, out.sent_bytes += r.sent_bytes;
     out.peak_bytes = std::max(out.peak_bytes, r.peak_bytes);
   }

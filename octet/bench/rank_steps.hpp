@@ -17,7 +17,7 @@ struct RankSamples {
 };
 
 /// One rank's share of a step: medians, in seconds.
-struct RankShare {
+struct RankTimes {
   double seconds = 0, communication = 0, update = 0, peak_bytes = 0, sent_bytes = 0;
 
   /// Forward, backward, codes of weights: all time besides exposed communication and update.
@@ -29,11 +29,11 @@ struct StepsOnRanks {
   int ranks = 1;
   double tokens = 0;              // of a step, on all ranks
   Timing seconds;                 // of the slowest rank in each step
-  std::vector<RankShare> each{};  // by rank
+  std::vector<RankTimes> each{};  // by rank
 
   double rate() const { return tokens / seconds.median; }
   /// The mean over ranks; peak_bytes: the largest.
-  RankShare mean() const;
+  RankTimes mean() const;
 };
 
 /// The configuration and ranks of a measurement.

@@ -7,7 +7,7 @@ namespace {
 
 json::Value known(double x) { return std::isfinite(x) ? json::Value(x) : json::Value(); }
 
-json::Value json_of(const RankShare& r) {
+json::Value json_of(const RankTimes& r) {
   return json::Object{{"seconds", r.seconds},
                       {"compute_seconds", known(r.compute())},
                       {"exposed_communication_seconds", known(r.communication)},
@@ -52,7 +52,7 @@ std::string quartiles(const Timing& t) { return milliseconds(t.low) + "-" + mill
 
 json::Object members_of(const StepsOnRanks& s) {
   json::Array each;
-  for (const RankShare& r : s.each) each.push_back(json_of(r));
+  for (const RankTimes& r : s.each) each.push_back(json_of(r));
   return {{"ranks", s.ranks},
           {"tokens", s.tokens},
           {"seconds", s.seconds.median},

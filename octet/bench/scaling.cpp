@@ -45,7 +45,7 @@ std::vector<bool> ways(const train::RunConfig& c, int ranks) {
 }
 
 // At the largest number of ranks strong and weak are the same step, which is measured once.
-Plan plan_of(const StepPlan& p, int ranks) {
+Plan plan_of(const StepBenchOptions& p, int ranks) {
   if (p.config.ranks.of_sequence() > 1)
     throw ConfigError(
         "octet bench scaling measures data parallel ranks: set ranks.tensor, ranks.context and ranks.pipeline to 1, or choose octet bench "
@@ -109,7 +109,7 @@ std::vector<OverlapGain> ScalingResult::gains() const {
   return out;
 }
 
-ScalingResult measure_scaling(const StepPlan& p) {
+ScalingResult measure_scaling(const StepBenchOptions& p) {
   recipes_of(p);
   std::vector<RankCase> cases;
   ScalingResult out{.facts = facts_of(p, measure_cases(

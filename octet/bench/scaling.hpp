@@ -44,7 +44,7 @@ std::int64_t fewest_micro_batches(int ranks);
 
 /// Steps on 1 to all ranks. train.accumulate of the plan: micro-batches of a strong step on all ranks together; 0: fewest_micro_batches().
 /// Throws ConfigError if the micro-batches of a step cannot be divided, and as measure_cases().
-ScalingResult measure_scaling(const StepPlan&);
+ScalingResult measure_scaling(const StepBenchOptions&);
 
 std::string table_text(const ScalingResult&);
 json::Value to_json(const ScalingResult&);

@@ -12,8 +12,8 @@
 namespace octet::bench {
 namespace {
 
-StepPlan tiny(int ranks) {
-  StepPlan plan{.ranks = {.device = "cpu", .ranks = ranks, .repeats = 4}};
+StepBenchOptions tiny(int ranks) {
+  StepBenchOptions plan{.ranks = {.device = "cpu", .ranks = ranks, .repeats = 4}};
   train::RunConfig& c = plan.config;
   c.device = "cpu", c.threads = 1;
   c.model.size = "llama-tiny";
@@ -50,7 +50,7 @@ TEST(Scaling, AStrongStepKeepsItsTokensAndAWeakOneGrowsWithTheRanks) {
 }
 
 TEST(Scaling, PartsAreWithinTheStepAndBytesAreThoseOfThePlan) {
-  StepPlan plan = tiny(2);
+  StepBenchOptions plan = tiny(2);
   plan.config.ranks.zero = 1, plan.recipes = {"current"};
   const ScalingResult r = measure_scaling(plan);
   train::RunConfig config = plan.config;
@@ -58,7 +58,7 @@ TEST(Scaling, PartsAreWithinTheStepAndBytesAreThoseOfThePlan) {
   const train::DryRun dry = train::dry_run(train::engine_config(config), machine::machine_target(Device::cpu), 2, 1);
   const StepsOnRanks& two = row_of(r, Scaling::strong, "current", 2).steps;
   ASSERT_EQ(two.each.size(), 2u);
-  for (const RankShare& share : two.each) {
+  for (const RankTimes& share : two.each) {
     EXPECT_EQ(share.sent_bytes, double(dry.step.sent_bytes));
     EXPECT_LE(share.peak_bytes, double(dry.memory.total)) << "which has a measuring step, too";
     EXPECT_GT(share.peak_bytes, 0.9 * double(dry.memory.total));
@@ -67,13 +67,13 @@ TEST(Scaling, PartsAreWithinTheStepAndBytesAreThoseOfThePlan) {
     EXPECT_GT(share.compute(), 0);
     EXPECT_LE(share.seconds, 1.5 * two.seconds.high) << "the slowest rank decides";
   }
-  const RankShare one = row_of(r, Scaling::strong, "current", 1).steps.mean();
+  const RankTimes one = row_of(r, Scaling::strong, "current", 1).steps.mean();
   EXPECT_EQ(one.sent_bytes, 0);
   EXPECT_LT(one.communication, 0.01 * one.seconds) << "it is alone";
 }
 
 TEST(Scaling, AStepThatCannotBeDividedIsRefused) {
-  StepPlan plan = tiny(4);
+  StepBenchOptions plan = tiny(4);
   plan.config.train.accumulate = 6;
   try {
     measure_scaling(plan);

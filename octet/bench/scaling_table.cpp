@@ -18,7 +18,7 @@ bool overlaps(const ScalingResult& r) {
 }
 
 std::vector<std::string> cells_of(const ScalingRow& row, bool shows_overlap) {
-  const RankShare part = row.steps.mean();
+  const RankTimes part = row.steps.mean();
   std::vector<std::string> out{std::string(name(row.kind)), row.recipe, std::to_string(row.steps.ranks)};
   if (shows_overlap) out.push_back(row.steps.ranks == 1 ? "-" : row.overlaps ? "yes" : "no");
   for (const std::string& cell :
@@ -58,7 +58,7 @@ std::vector<report::Line> lines_of(const ScalingResult& r) {
 report::BarChart parts_of(const ScalingResult& r) {
   report::BarChart chart{.title = "Parts of a step", .note = "Medians of the ranks, and their mean", .unit = "ms per step", .bars = {}};
   for (const ScalingRow& row : r.rows) {
-    const RankShare part = row.steps.mean();
+    const RankTimes part = row.steps.mean();
     std::string label = format("{}, {}, {} {}", name(row.kind), row.recipe, row.steps.ranks, row.steps.ranks == 1 ? "rank" : "ranks");
     if (overlaps(r) && row.steps.ranks > 1) label += row.overlaps ? ", overlap" : ", no overlap";
     const bool known = std::isfinite(part.compute());

@@ -36,8 +36,8 @@ Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelSha
   return {found[0], found[1], found[2], found[3], found[4]};
 }
 
-Planned plan_sites(Stream& stream, const Sites& sites, const scaling::PrecisionConfig& config) {
-  Planned out;
+PlannedSites plan_sites(Stream& stream, const Sites& sites, const scaling::PrecisionConfig& config) {
+  PlannedSites out;
   scaling::PrecisionConfig everywhere = config;
   everywhere.head = scaling::HeadPrecision::recipe, everywhere.first = everywhere.last = 0;
   out.recipe = config.recipe, out.precision = std::make_unique<scaling::Precision>(everywhere);

@@ -20,7 +20,7 @@ Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelSha
 
 /// The plans of all sites under one recipe, with the state of their quantizers. Recipes whose GEMMs read the same layouts with the same
 /// accumulation may share `layout`.
-struct Planned {
+struct PlannedSites {
   std::string recipe;
   std::string layout;  // "e4m3 tensor, e4m3 tensor, e5m2 tensor, fast forward"
   std::unique_ptr<scaling::Precision> precision;
@@ -32,6 +32,6 @@ struct Planned {
   DType activations() const { return precision->activations(); }
 };
 /// State is allocated in the run's region. The head runs in the recipe's precision too.
-Planned plan_sites(Stream&, const Sites&, const scaling::PrecisionConfig&);
+PlannedSites plan_sites(Stream&, const Sites&, const scaling::PrecisionConfig&);
 
 }  // namespace octet::bench

@@ -8,7 +8,7 @@
 namespace octet::bench {
 namespace {
 
-std::vector<std::string> cells_of(const std::string& recipe, const std::string& rank, double tokens, const RankShare& r) {
+std::vector<std::string> cells_of(const std::string& recipe, const std::string& rank, double tokens, const RankTimes& r) {
   return {recipe,
           rank,
           grouped(std::llround(tokens)),
@@ -24,7 +24,7 @@ std::vector<std::string> cells_of(const std::string& recipe, const std::string& 
 
 // The step is that of the slowest rank each time, its parts are means.
 void add_rows(TextTable& lines, const StepOfRanks& row) {
-  RankShare all = row.steps.mean();
+  RankTimes all = row.steps.mean();
   std::vector<std::string> cells = cells_of(row.recipe, "all", row.steps.tokens, all);
   cells[3] = milliseconds(row.steps.seconds.median), cells[4] = quartiles(row.steps.seconds),
   cells[5] = grouped(std::llround(row.steps.rate()));
@@ -35,7 +35,7 @@ void add_rows(TextTable& lines, const StepOfRanks& row) {
 
 }  // namespace
 
-StepsOnRanksResult measure_steps_on_ranks(const StepPlan& p) {
+StepsOnRanksResult measure_steps_on_ranks(const StepBenchOptions& p) {
   const std::vector<std::string> recipes = recipes_of(p);
   const auto make = [&](int ranks) {
     std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config});

@@ -17,7 +17,7 @@ struct StepsOnRanksResult {
 };
 
 /// `octet bench step` on several ranks: steps on all of them, under each recipe. Throws as measure_cases().
-StepsOnRanksResult measure_steps_on_ranks(const StepPlan&);
+StepsOnRanksResult measure_steps_on_ranks(const StepBenchOptions&);
 
 /// A line per recipe and rank, and one per recipe of all ranks.
 std::string table_text(const StepsOnRanksResult&);

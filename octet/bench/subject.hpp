@@ -19,7 +19,7 @@ struct Subject {
   std::int64_t tokens = 0, sequence = 0;  // per micro-batch and per sequence
   Sites sites;
   Storage gradients = Storage::f32;  // of matrices; the head's are always f32
-  std::vector<Planned> planned = {};
+  std::vector<PlannedSites> planned = {};
 
   ops::QkvShape heads() const {
     return {.heads = shape.heads,

@@ -132,9 +132,9 @@ std::vector<bool> ways(const train::RunConfig& c, int ranks, Device device) {
 }
 
 // The ranks up to `n` of all, and this one among them.
-TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionPlan& plan, const std::string& recipe, Device device,
+TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionOptions& options, const std::string& recipe, Device device,
                            bool overlaps, const Reference& exact) {
-  Layer layer(ranks, plan.config, recipe, device, overlaps);
+  Layer layer(ranks, options.config, recipe, device, overlaps);
   layer.run();  // allocates, and chooses algorithms
   const auto sent = [&](comm::Collective c) { return ranks.traffic(c).bytes; };
   TensorAttentionRow row{.recipe = recipe,
@@ -144,9 +144,9 @@ TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionPlan&
                          .gathered = -sent(comm::Collective::all_gather),
                          .reduced = -sent(comm::Collective::reduce_scatter) - sent(comm::Collective::all_to_all)};
   std::vector<double> samples;
-  for (int i = 0; i < plan.repeats; ++i) samples.push_back(layer.seconds());
-  row.gathered = (row.gathered + sent(comm::Collective::all_gather)) / plan.repeats;
-  row.reduced = (row.reduced + sent(comm::Collective::reduce_scatter) + sent(comm::Collective::all_to_all)) / plan.repeats;
+  for (int i = 0; i < options.repeats; ++i) samples.push_back(layer.seconds());
+  row.gathered = (row.gathered + sent(comm::Collective::all_gather)) / options.repeats;
+  row.reduced = (row.reduced + sent(comm::Collective::reduce_scatter) + sent(comm::Collective::all_to_all)) / options.repeats;
   for (double& s : samples) s = layer.slowest(s);
   row.seconds = timing_of(samples);
   const std::vector<float> y = layer.y(), dx = layer.dx();
@@ -154,27 +154,27 @@ TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionPlan&
   return row;
 }
 
-void require_ranks(const TensorAttentionPlan& plan, std::int64_t n) {
-  const models::ModelShape s = plan.config.model.shape();
+void require_ranks(const TensorAttentionOptions& options, std::int64_t n) {
+  const models::ModelShape s = options.config.model.shape();
   const bool keys = s.kv_heads % n == 0 || n % s.kv_heads == 0;
   if (s.latent)
-    throw ConfigError(format("{}: ranks do not divide heads that come from latents; choose another --model", plan.config.model.name()));
-  if (s.heads % n != 0 || !keys || plan.config.data.sequence_length % n != 0)
+    throw ConfigError(format("{}: ranks do not divide heads that come from latents; choose another --model", options.config.model.name()));
+  if (s.heads % n != 0 || !keys || options.config.data.sequence_length % n != 0)
     throw ConfigError(format("{} ranks cannot divide {} heads, {} key heads and {} tokens of {}; choose another --ranks, or --model", n,
-                             s.heads, s.kv_heads, plan.config.data.sequence_length, plan.config.model.name()));
+                             s.heads, s.kv_heads, options.config.data.sequence_length, options.config.model.name()));
 }
 
-std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const TensorAttentionPlan& plan, Device device) {
-  for (int n = 1; n <= all.size(); n *= 2) require_ranks(plan, n);
+std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const TensorAttentionOptions& options, Device device) {
+  for (int n = 1; n <= all.size(); n *= 2) require_ranks(options, n);
   std::vector<TensorAttentionRow> rows;
-  const std::vector<std::string> recipes = plan.recipes.empty() ? std::vector{plan.config.recipe.recipe} : plan.recipes;
-  const Reference exact = all.rank() == 0 ? of_one_rank(plan.config, device) : Reference{};
+  const std::vector<std::string> recipes = options.recipes.empty() ? std::vector{options.config.recipe.recipe} : options.recipes;
+  const Reference exact = all.rank() == 0 ? of_one_rank(options.config, device) : Reference{};
   Stream stream(device);
   for (int n = 1; n <= all.size(); n *= 2) {
     const auto part = all.split(all.rank() < n ? 0 : 1, all.rank());
     for (const std::string& recipe : recipes) {
-      for (const bool overlaps : ways(plan.config, n, device)) {
-        if (all.rank() < n) rows.push_back(measure(*part, plan, recipe, device, overlaps, exact));
+      for (const bool overlaps : ways(options.config, n, device)) {
+        if (all.rank() < n) rows.push_back(measure(*part, options, recipe, device, overlaps, exact));
         all.barrier(stream);
       }
     }
@@ -184,21 +184,21 @@ std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const Tensor
 
 }  // namespace
 
-TensorAttentionResult measure_tensor_attention(const TensorAttentionPlan& plan) {
+TensorAttentionResult measure_tensor_attention(const TensorAttentionOptions& options) {
   TensorAttentionResult out{.backend = {},
                             .machine = {},
-                            .model = plan.config.model.name(),
-                            .tokens = plan.config.train.batch * plan.config.data.sequence_length};
-  out.sequence = plan.config.data.sequence_length;
-  const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
+                            .model = options.config.model.name(),
+                            .tokens = options.config.train.batch * options.config.data.sequence_length};
+  out.sequence = options.config.data.sequence_length;
+  const std::int64_t wanted = options.ranks > 0 || machine::started_ranks() > 0 ? options.ranks : 2;
   machine::on_ranks(
-      {.ranks = wanted, .device = plan.config.device, .limit_seconds = limit_seconds, .peer_memory = plan.config.comm.peer_memory},
-      [&](comm::Communicator& all, const machine::RankPlace& place) {
-        const Device device = machine::device_named(plan.config.device);
-        std::vector<TensorAttentionRow> rows = measure_on(all, plan, device);
-        if (place.backend == "mpi" || place.backend == "nccl") out.reports = all.rank() == 0;
+      {.ranks = wanted, .device = options.config.device, .limit_seconds = limit_seconds, .peer_memory = options.config.comm.peer_memory},
+      [&](comm::Communicator& all, const machine::RankPlacement& placement) {
+        const Device device = machine::device_named(options.config.device);
+        std::vector<TensorAttentionRow> rows = measure_on(all, options, device);
+        if (placement.backend == "mpi" || placement.backend == "nccl") out.reports = all.rank() == 0;
         if (all.rank() > 0) return;
-        out.backend = place.backend, out.machine = machine::device_name(device), out.rows = std::move(rows);
+        out.backend = placement.backend, out.machine = machine::device_name(device), out.rows = std::move(rows);
       });
   return out;
 }

@@ -7,7 +7,7 @@
 namespace octet::bench {
 
 /// Options of `octet bench tp-attention`: one attention layer of a model with its projections, divided among 1, 2, 4, ... ranks.
-struct TensorAttentionPlan {
+struct TensorAttentionOptions {
   train::RunConfig config;           // model, device, tokens, comm.tensor
   std::vector<std::string> recipes;  // empty: recipe.name
   int ranks = 0;                     // threads of this process; 0: 2, or the ranks that a launcher started
@@ -33,7 +33,7 @@ struct TensorAttentionResult {
 
 /// On the ranks of machine::on_ranks(), those of numbers that divide the model's heads. Throws ConfigError where the model, its sequence or
 /// the number of ranks do not fit.
-TensorAttentionResult measure_tensor_attention(const TensorAttentionPlan&);
+TensorAttentionResult measure_tensor_attention(const TensorAttentionOptions&);
 std::string table_text(const TensorAttentionResult&);
 json::Value to_json(const TensorAttentionResult&);
 

@@ -65,7 +65,7 @@ void name_links(Topology& t) {
   }
 }
 
-void measure_pairs(Communicator& comm, Device device, const AllReducePlan& plan, Topology& t) {
+void measure_pairs(Communicator& comm, Device device, const AllReduceOptions& options, Topology& t) {
   Stream stream(device);
   const auto visible = comm::environment_variable(comm::gpus_variable);
   const auto hosts = parallel::gathered(stream, comm, host_name());
@@ -74,7 +74,7 @@ void measure_pairs(Communicator& comm, Device device, const AllReducePlan& plan,
   std::vector<PairRow> pairs;
   for (int first = 0; first < comm.size(); ++first)
     for (int second = first + 1; second < comm.size(); ++second)
-      pairs.push_back(measure_pair(stream, comm, first, second, out, in, plan.effort));
+      pairs.push_back(measure_pair(stream, comm, first, second, out, in, options.effort));
   if (comm.rank() != 0) return;
   for (int r = 0; r < comm.size(); ++r) t.ranks.push_back({hosts[std::size_t(r)], devices[std::size_t(r)]});
   t.pairs = std::move(pairs);
@@ -117,20 +117,22 @@ Links links_of(const std::string& text) {
   return out;
 }
 
-Topology measure_topology(const AllReducePlan& plan) {
-  check_plan(plan);
+Topology measure_topology(const AllReduceOptions& options) {
+  check_options(options);
   machine::choose_own_gpu();
   Topology t;
-  t.bytes = *std::max_element(plan.bytes.begin(), plan.bytes.end());
-  machine::on_ranks(
-      {.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
-      [&](Communicator& comm, const machine::RankPlace& place) {
-        const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
-        const bool first = comm.rank() == 0;
-        if (first) t.backend = place.backend, t.machine = machine::device_name(device);
-        if (place.backend != "threads") t.reports = first;
-        measure_pairs(comm, device, plan, t);
-      });
+  t.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
+  machine::on_ranks({.ranks = wanted_ranks(options),
+                     .device = options.device,
+                     .limit_seconds = options.limit_seconds,
+                     .peer_memory = options.peer_memory},
+                    [&](Communicator& comm, const machine::RankPlacement& placement) {
+                      const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
+                      const bool first = comm.rank() == 0;
+                      if (first) t.backend = placement.backend, t.machine = machine::device_name(device);
+                      if (placement.backend != "threads") t.reports = first;
+                      measure_pairs(comm, device, options, t);
+                    });
   return t;
 }
 

@@ -29,7 +29,7 @@ struct Topology {
 
 /// Every pair of ranks in turn, with tensors of the largest of plan.bytes. Links are those of rank 0's host. Throws as
 /// measure_all_reduce().
-Topology measure_topology(const AllReducePlan&);
+Topology measure_topology(const AllReduceOptions&);
 
 /// The links in the output of `nvidia-smi topo -m`: (row, column) such as ("GPU0", "NIC1") -> "PIX". Empty if it has no such table.
 using Links = std::vector<std::pair<std::pair<std::string, std::string>, std::string>>;

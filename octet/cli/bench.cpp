@@ -14,10 +14,12 @@
 #include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/cli/signals.hpp"
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 
 namespace octet::cli {
 namespace {
@@ -58,8 +60,8 @@ train::RunConfig config_of(const Options& o) {
   return c;
 }
 
-bench::Plan plan_of(const Options& o) {
-  bench::Plan plan{.config = config_of(o), .recipes = o.recipes};
+bench::BenchOptions plan_of(const Options& o) {
+  bench::BenchOptions plan{.config = config_of(o), .recipes = o.recipes};
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
   if (o.group != "all") {
     if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
@@ -96,8 +98,8 @@ int ranks_of(const std::string& text) {
   return n;
 }
 
-bench::AllReducePlan all_reduce_plan(const Options& o) {
-  bench::AllReducePlan plan{.bytes = {}, .device = o.device, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
+bench::AllReduceOptions all_reduce_plan(const Options& o) {
+  bench::AllReduceOptions plan{.bytes = {}, .device = o.device, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
   for (const std::string& b : o.bytes) plan.bytes.push_back(bytes_of(b));
   for (const std::string& n : o.quality_ranks) plan.quality_ranks.push_back(ranks_of(n));
   plan.effort.repeats = int(o.repeat);
@@ -110,10 +112,10 @@ bool sets(const Options& o, const std::string& key) {
   return std::any_of(o.set.begin(), o.set.end(), [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-bench::StepPlan step_plan(const Options& o) {
+bench::StepBenchOptions step_plan(const Options& o) {
   if (sets(o, "ranks.data")) throw ConfigError("--set ranks.data has no effect on octet bench; choose the number of ranks with --ranks");
   machine::choose_own_gpu();
-  bench::StepPlan plan{.config = config_of(o), .recipes = o.recipes};
+  bench::StepBenchOptions plan{.config = config_of(o), .recipes = o.recipes};
   plan.ranks = {.device = plan.config.device,
                 .ranks = int(o.ranks),
                 .repeats = int(o.repeat),
@@ -184,7 +186,7 @@ ExitCode show(const Options& o, const Result& result) {
 }
 
 ExitCode measure_sums(const Options& o) {
-  bench::AllReducePlan plan = all_reduce_plan(o);
+  bench::AllReduceOptions plan = all_reduce_plan(o);
   plan.limit = !o.svg.empty();
   if (plan.limit && ranks_of(o) == 1)
     throw ConfigError("--svg: one rank exchanges nothing, so there is no bandwidth to draw; start several, as with --ranks 2");
@@ -200,7 +202,7 @@ ExitCode measure_links(const Options& o) {
 }
 
 ExitCode measure_scaling(const Options& o) {
-  bench::StepPlan plan = step_plan(o);
+  bench::StepBenchOptions plan = step_plan(o);
   if (o.accumulate == 0 && !sets(o, "train.accumulate")) plan.config.train.accumulate = 0;
   const bench::ScalingResult result = bench::measure_scaling(plan);
   if (!result.facts.place.reports) return ExitCode::done;
@@ -224,7 +226,7 @@ ExitCode measure_attention(const Options& o) {
 // The constants of octet plan --machine, from steps of this process, and from sums of ranks that --ranks asks for.
 ExitCode measure_constants(const Options& o) {
   if (o.group != "all") throw ConfigError(format("--calibrate measures the machine, not {}: leave one of them out", printable(o.group)));
-  const bench::Plan plan = plan_of(o);
+  const bench::BenchOptions plan = plan_of(o);
   const bool gpu = machine::device_named(o.device) != Device::cpu;
   const std::int64_t bytes = std::int64_t(gpu ? 256 : 16) << 20;
   bench::NetworkRates network;
@@ -246,7 +248,14 @@ ExitCode measure_constants(const Options& o) {
 
 ExitCode measure_kernels(const Options& o) {
   require_one_rank(o);
-  return show(o, bench::run(plan_of(o)));
+  heed_signals();
+  bench::BenchOptions options = plan_of(o);
+  options.effort.stopped = train::stop_requested;
+  const bench::Result result = bench::run(options);
+  const ExitCode shown = show(o, result);
+  if (!result.stopped) return shown;
+  log::warn("stopped by a signal: these are the measurements that were complete");
+  return ExitCode::interrupted;
 }
 
 ExitCode measure(const Options& o, const std::vector<std::string>& given) {

@@ -85,8 +85,8 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   machine::choose_own_gpu();
   const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
-  return run_on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-    return compare_on(o, study, {&ranks, place.here, place.backend});
+  return run_on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
+    return compare_on(o, study, {&ranks, placement.here, placement.backend});
   });
 }
 

@@ -78,7 +78,7 @@ double measured_rate(const std::string& file) {
 void expect_allreduce(const Options& o) {
   const launch::TemporaryFolder folder;
   const std::string file = folder.path() + "/allreduce.json";
-  launch::Plan plan{
+  launch::LaunchOptions plan{
       .words = {"bench", "allreduce", "--bytes", o.cpu ? "4M" : "256M", "--quality-ranks", "2", "--repeat", "5", "--json", file},
       .choice = {},
       .machine = launch::this_machine()};
@@ -96,7 +96,7 @@ void expect_allreduce(const Options& o) {
 
 // A check before a job: one line of a reason is clearer than the whole report.
 ExitCode check_machine(const Options& o) {
-  if (const comm::Place p = comm::place_from_environment(); p.local_size > 1)
+  if (const comm::LaunchedRank p = comm::launched_rank_from_environment(); p.local_size > 1)
     throw ConfigError(format(
         "octet doctor checks a whole machine, but {} has started {} of it here: start one per host, as with srun --ntasks-per-node=1",
         comm::name(p.launcher), p.local_size));

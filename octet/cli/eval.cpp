@@ -62,7 +62,7 @@ TokenRows token_rows(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty()) return read_token_rows(o.ids);
   o.set.complete(o.folder, given);
   o.set.batch = 1;
-  const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
+  const data::Dataset dataset(o.set.token_folder(o.source().companions_folder), data::Verify::everything, o.set.key());
   const data::Batch batch = o.set.batches(dataset)[0];
   return {1, batch.length, {batch.inputs.begin(), batch.inputs.end()}};
 }
@@ -89,11 +89,13 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   if (o.task) return o.task.run(o, ranks);
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
   std::optional<data::Dataset> read;
-  parallel::long_work(machine::device_named(o.device), ranks, [&] {
+  const Device device = machine::device_named(o.device);
+  parallel::long_work(device, ranks, [&] {
     o.source();  // a model that is none is refused first
     o.set.complete(o.folder, given);
-    read.emplace(o.set.data, data::Verify::everything, o.set.key());
   });
+  const std::string tokens = parallel::text_of_first(device, ranks, [&] { return o.set.token_folder(o.source().companions_folder); });
+  parallel::long_work(device, ranks, [&] { read.emplace(tokens, data::Verify::everything, o.set.key()); });
   const trained::ModelSource& model = o.source();
   const data::Dataset& dataset = *read;
   const data::EvalBatches batches = o.set.batches(dataset);
@@ -126,7 +128,7 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   set_recipe_keys(o);
   machine::choose_own_gpu();
   return run_on_ranks({.device = o.device},
-                      [&](comm::Communicator& ranks, const machine::RankPlace&) { return evaluate_on(o, given, ranks); });
+                      [&](comm::Communicator& ranks, const machine::RankPlacement&) { return evaluate_on(o, given, ranks); });
 }
 
 }  // namespace

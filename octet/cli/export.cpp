@@ -89,7 +89,7 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
     throw ConfigError(
         format("--calibration: {} has dynamic scales of activations; leave it out, or export with --dtype fp8-tensor", form.name()));
   o.set.complete(o.folder, given);
-  const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
+  const data::Dataset dataset(o.set.token_folder(o.source().companions_folder), data::Verify::everything, o.set.key());
   data::require_same_tokenizer(dataset, o.source().companions_folder, o.source().shape.vocabulary);
   data::require_vocabulary(dataset, o.source().shape.vocabulary);
   const data::EvalBatches batches = o.set.batches(dataset);

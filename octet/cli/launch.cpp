@@ -8,7 +8,7 @@
 #include "octet/base/folder.hpp"
 #include "octet/base/log.hpp"
 #include "octet/cli/command.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/config/read.hpp"
 #include "octet/launch/rank_process.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
@@ -40,7 +40,7 @@ void require_ranks_of(const std::vector<std::string>& words) {
 }
 
 void require_no_rank() {
-  const comm::Place p = comm::place_from_environment();
+  const comm::LaunchedRank p = comm::launched_rank_from_environment();
   if (p.size > 1)
     throw ConfigError(format("octet launch starts the ranks of one machine itself, but {} has started {} processes: leave out octet launch",
                              comm::name(p.launcher), p.size));
@@ -66,7 +66,7 @@ std::optional<std::vector<std::string>> train_on_ranks(std::vector<std::string> 
   return words;
 }
 
-void set_fewest_ranks(const Options& o, launch::Plan& plan) {
+void set_fewest_ranks(const Options& o, launch::LaunchOptions& plan) {
   if (o.fewest == 0) return;
   const std::string option = format("--min-ranks {}", o.fewest);
   if (o.words[0] != "train") throw ConfigError(option + ": only octet train resumes on fewer ranks; leave the option out");
@@ -83,7 +83,7 @@ ExitCode run(const Options& o) {
   if (launch::is_around_a_rank()) return ExitCode(launch::run_around_rank(o.words));
   require_ranks_of(o.words);
   require_no_rank();
-  launch::Plan plan{.words = o.words, .choice = {}, .machine = launch::this_machine(), .logs = log_folder(o.logs)};
+  launch::LaunchOptions plan{.words = o.words, .choice = {}, .machine = launch::this_machine(), .logs = log_folder(o.logs)};
   const auto devices = o.device == "cpu" ? launch::Devices::cpu : o.device == "gpu" ? launch::Devices::gpu : launch::Devices::automatic;
   plan.choice = launch::choose(int(o.ranks), devices, plan.machine);
   plan.restarts = int(o.restarts), plan.grace_seconds = o.grace;

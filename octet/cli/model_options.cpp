@@ -1,5 +1,7 @@
 #include "octet/cli/model_options.hpp"
 
+#include "octet/models/chat_template.hpp"
+
 namespace octet::cli {
 
 void ModelOptions::add_to(Command& command) {
@@ -19,7 +21,9 @@ void ModelOptions::add_source_to(Command& command) {
 }
 
 void TextOptions::add_to(Command& command) {
-  command.option("--data", data, "token folder; without it, that of the run's data.eval_path or data.path");
+  command.option("--data", data, "token folder, or text files; without it, those of the run's data.eval_path or data.path");
+  command.option("--chat-template", chat_template,
+                 "of text files with conversations: " + joined(models::ChatTemplate::names()) + "; without it, that of the model");
   command.option("--sequence", sequence, "tokens per sequence; of a run: its data.sequence_length", {.at_least = 1});
   command.option("--batch", batch, "sequences per batch", {.at_least = 1});
   command.option("--tokens", tokens, "tokens to evaluate on, spread over the text; 0: all; of a run: its train.eval_tokens",

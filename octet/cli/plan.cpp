@@ -6,10 +6,13 @@
 #include "octet/base/path.hpp"
 #include "octet/cli/layout_plan.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/data/glob.hpp"
+#include "octet/data/text_files.hpp"
 #include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/run/config/final_part.hpp"
+#include "octet/train/run/config/token_folders.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
@@ -29,7 +32,7 @@ std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t token
   const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
   const auto per_token = [&](std::size_t bytes) { return grouped(std::int64_t(bytes) / tokens); };
   const std::string from = *least == *most ? "" : per_token(*least) + " to ";
-  return format("saved    {} of activations per block and micro-batch, {}{} bytes per token\n", bytes_text(double(*most)), from,
+  return format("saved    {} of activations per block and micro-batch\n         {}{} bytes per token\n", bytes_text(double(*most)), from,
                 per_token(*most));
 }
 
@@ -57,10 +60,12 @@ void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) 
 // Validates the data as train would, if it is on this machine.
 void require_data(const train::RunConfig& c) {
   if (c.data.path.empty()) return;
-  if (!exists(c.data.path)) return log::warn("data.path: there is no '{}' here, so the data was not validated", printable(c.data.path));
-  data::DataConfig quick = c.data;
-  quick.verify = false;
-  const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
+  const bool here = data::names_text(c.data.path) ? !data::files_matching(c.data.path).empty() : exists(c.data.path);
+  if (!here) return log::warn("data.path: there is no '{}' here, so the data was not validated", printable(c.data.path));
+  std::optional<data::DataConfig> tokens = train::with_found_token_folders(c);
+  if (!tokens) return log::info("the text becomes tokens when the training begins, so the data was not validated");
+  tokens->verify = false;
+  const train::Corpus corpus(*tokens, c.train, c.model.shape().vocabulary);
   train::require_kind(corpus, c);
 }
 
@@ -129,7 +134,7 @@ void print_remedies(const train::RunConfig& c, const Target& target, const Plann
   const double codes = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.weights = WeightCodes::on_demand; });
   const double activations = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.activations = SavedActivations::fp8; });
   if (more != 0) output::print("         {} {} than under bf16\n", bytes_text(std::abs(more)), more > 0 ? "more" : "less");
-  if (codes > 0) output::print("         {} less with recipe.weights = \"on_demand\": no codes of weights are kept\n", bytes_text(codes));
+  if (codes > 0) output::print("         {} less with recipe.weights = \"on_demand\", without stored codes\n", bytes_text(codes));
   if (activations > 0) output::print("         {} less with recipe.activations = \"fp8\"\n", bytes_text(activations));
 }
 
@@ -162,9 +167,10 @@ ExitCode plan_run(const RunOptions& o) {
                 count > 1 ? format("{} {} x ", count, c.ranks.of_sequence() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
-  output::print("work     {} GFLOP {} step ({} in GEMMs, {}% of these with 8-bit operands), {} of other memory traffic, {} ops\n",
-                fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
-                fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
+  output::print(
+      "work     {} GFLOP {} step\n         {} in GEMMs, {}% of these with 8-bit operands\n         {} of other memory traffic, {} ops\n",
+      fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
+      fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {}, {} free here\n", memory_text(ways, several), bytes_text(double(machine::available_bytes(device))));
   if (stages.size() > 1) print_stages(stages);
   for (std::size_t i = 0; i < categories; ++i)

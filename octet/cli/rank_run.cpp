@@ -13,13 +13,14 @@ constexpr std::chrono::seconds for_the_report(1);
 
 }  // namespace
 
-ExitCode run_on_ranks(const machine::RankWish& wish, const std::function<ExitCode(comm::Communicator&, const machine::RankPlace&)>& work) {
+ExitCode run_on_ranks(const machine::RankWish& wish,
+                      const std::function<ExitCode(comm::Communicator&, const machine::RankPlacement&)>& work) {
   ExitCode code = ExitCode::done;
   try {
-    machine::on_ranks(wish, [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+    machine::on_ranks(wish, [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
       if (ranks.rank() == 0) launch::note_begun();
-      const ExitCode own = work(ranks, place);
-      if (ranks.rank() == 0 || place.backend != "threads") code = own;
+      const ExitCode own = work(ranks, placement);
+      if (ranks.rank() == 0 || placement.backend != "threads") code = own;
     });
   } catch (const comm::CommError& e) {
     if (!e.others_tell) throw;

@@ -6,6 +6,7 @@
 #include "octet/base/path.hpp"
 #include "octet/config/attributes.hpp"
 #include "octet/scaling/recipe.hpp"
+#include "octet/train/run/config/token_folders.hpp"
 
 namespace octet::cli {
 
@@ -13,7 +14,8 @@ void RunOptions::add_to(Command& command) {
   command.positional("config", file, "configuration, a TOML file; without it, defaults and the options below", false);
   command.optional_value("--fp8", fp8_given, fp8, format("train in FP8, by this recipe or, without a name, by {}", default_fp8_recipe));
   command.option("--level", level, "storage of weights, gradients and moments: O0, O1, O2 or O3 (optim.level)");
-  command.option("--data", data, "token folder, as octet tokenize makes it (data.path)");
+  command.option("--init", init, "Hugging Face folder of a model to start from (model.init)");
+  command.option("--data", data, "token folder, as octet tokenize makes it, or text files such as chat.jsonl (data.path)");
   command.option("--steps", steps, "optimizer steps (train.steps)", {.at_least = 1});
   command.option("--tokens", tokens, "tokens to train on (train.tokens)", {.at_least = 1});
   command.option("--max-time", max_time, "wall time, such as 90s, 5m or 1h30m (train.max_seconds)");
@@ -51,12 +53,13 @@ train::RunConfig RunOptions::config(const train::RunConfig& defaults, config::Or
   };
   if (fp8_given) require_recipe(fp8);
   if (fp8_given) take("recipe.name", fp8.empty() ? default_fp8_recipe : fp8, "--fp8");
-  take("optim.level", level, "--level"), take("data.path", data, "--data"), take("output", output, "--output"),
-      take("name", name, "--name");
+  take("optim.level", level, "--level"), take("model.init", init, "--init"), take("data.path", data, "--data"),
+      take("output", output, "--output"), take("name", name, "--name");
   if (steps > 0) config::set_key(c, "train.steps", steps, "--steps", origins);
   if (tokens > 0) config::set_key(c, "train.tokens", tokens, "--tokens", origins);
   if (!max_time.empty()) config::set_key(c, "train.max_seconds", seconds_of("--max-time", max_time), "--max-time", origins);
   for (const auto& assignment : set) config::apply_override(c, assignment, origins);
+  train::keep_conversations_apart(c, origins);
   return c;
 }
 

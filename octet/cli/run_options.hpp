@@ -8,7 +8,7 @@ namespace octet::cli {
 
 /// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags for keys.
 struct RunOptions {
-  std::string file, fp8, level, data, output, name, max_time;
+  std::string file, fp8, level, init, data, output, name, max_time;
   std::vector<std::string> set;
   std::int64_t steps = 0, tokens = 0;
   bool fp8_given = false;

@@ -14,6 +14,7 @@
 #include "octet/telemetry/step_line.hpp"
 #include "octet/train/run/folder/foreign_folder.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/config/open_corpus.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/study/study.hpp"
 #include "octet/train/study/twin.hpp"
@@ -59,21 +60,19 @@ struct Options : RunOptions {
 };
 
 ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
-                    const machine::RankPlace& place) {
-  std::optional<train::Corpus> corpus;
-  parallel::long_work(machine::device_named(config.device), ranks,
-                      [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+                    const machine::RankPlacement& placement) {
+  const auto corpus = train::open_corpus(config, ranks);
   train::Twin twin(config.seed, train::twin_of(folder));  // a resumed run may be one
   train::Trainer trainer(config, *corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
                           .resume = folder,
                           .trace_steps = o.trace,
                           .ranks = &ranks,
-                          .ranks_here = place.here,
-                          .backend = place.backend,
+                          .ranks_here = placement.here,
+                          .backend = placement.backend,
                           .hook = &twin});
   if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
-  if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
+  if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), placement.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
@@ -104,8 +103,8 @@ ExitCode train_model(const Options& o) {
   std::string folder;
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
-  return run_on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-    return train_rank(o, config, folder, ranks, place);
+  return run_on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
+    return train_rank(o, config, folder, ranks, placement);
   });
 }
 

@@ -83,7 +83,8 @@ LineCounts each_line(bool skip_bad, std::string_view hint, std::string_view line
 
 LineCounts each_document(const JsonLines& format_of, std::string_view lines, const std::string& path, std::uint64_t first_line,
                          const std::function<void(std::string_view text)>& document) {
-  return each_line(format_of.skip_bad, "correct the line, name another --field, or leave bad lines out with --skip-bad-lines", lines, path,
+  return each_line(format_of.skip_bad,
+                   "correct the line, name another --field, or leave bad lines out with octet tokenize --skip-bad-lines", lines, path,
                    first_line, [&](std::string_view line, const std::string& place) {
                      const std::string text = text_of(line, format_of.field, place);
                      if (!text.empty()) document(text);

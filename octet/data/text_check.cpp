@@ -76,7 +76,7 @@ void require_text(const Selection& selection, const char* otherwise) {
     std::string begin;
     open_bytes(file)->read(looked_at, begin);
     const std::string name = without_compression(file.path);
-    const std::string why = why_no_text(file.path, begin, name.ends_with(".jsonl") || name.ends_with(".ndjson"));
+    const std::string why = why_no_text(file.path, begin, is_json_lines(name));
     if (!why.empty()) throw DataError(format("{}: {}{}", printable(file.path), why, otherwise));
   }
 }

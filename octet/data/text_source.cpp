@@ -49,6 +49,11 @@ std::uint64_t content_bytes(const TextFile& file, std::uint64_t most) {
 
 }  // namespace
 
+bool is_json_lines(const std::string& path) {
+  const std::string name = without_compression(path);
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes) {
   if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.md'");
   Selection selection;
@@ -114,8 +119,7 @@ bool PieceReader::open() {
   stream_ = open_bytes(file);
   buffer_.clear();
   ended_ = false, begins_ = true, line_ = 1, reported_ = 0;
-  const std::string name = without_compression(file.path);
-  json_lines_ = name.ends_with(".jsonl") || name.ends_with(".ndjson");
+  json_lines_ = is_json_lines(file.path);
   return true;
 }
 

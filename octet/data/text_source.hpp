@@ -23,6 +23,9 @@ struct Selection {
 /// one cannot be looked at.
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes);
 
+/// Whether a file of this name has JSON lines: it ends with .jsonl or .ndjson, maybe compressed.
+bool is_json_lines(const std::string& path);
+
 /// A part of a file's content, small enough to encode in one go. Of plain text: a document or a part of one. Of JSON lines: whole lines.
 struct Piece {
   std::string text;

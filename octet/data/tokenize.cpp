@@ -58,8 +58,8 @@ void encode_conversations(const Piece& piece, const Encoding& how, Encoded& to) 
   if (!piece.json_lines)
     throw ConfigError(format("'{}': {} reads JSON lines, of files that end with .jsonl or .ndjson", printable(piece.path),
                              how.pairs ? "--pairs" : "--chat"));
-  to.lines = each_line(how.lines.skip_bad, "correct the line, or leave bad lines out with --skip-bad-lines", piece.text, piece.path,
-                       piece.first_line, [&](std::string_view line, const std::string& place) {
+  to.lines = each_line(how.lines.skip_bad, "correct the line, or leave bad lines out with octet tokenize --skip-bad-lines", piece.text,
+                       piece.path, piece.first_line, [&](std::string_view line, const std::string& place) {
                          encode_line(line, place, how, to);
                          return true;
                        });

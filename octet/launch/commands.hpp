@@ -5,10 +5,10 @@
 
 namespace octet::launch {
 
-/// The processes that together run the ranks of a plan: one per GPU, mpirun, or one process with threads.
+/// The processes that together run the ranks of these options: one per GPU, mpirun, or one process with threads.
 /// `folder`: of RankFolder. `port`: for the ranks' rendezvous on this host. `memory`: folder for the memory that ranks of MPI share, "":
 /// where MPI has it.
-std::vector<Start> commands(const Plan&, const std::string& folder, int port, const std::string& memory = "");
+std::vector<Start> commands(const LaunchOptions&, const std::string& folder, int port, const std::string& memory = "");
 
 /// The ranks that tell their ends: one for threads of one process.
 int told_ranks(const Choice&);

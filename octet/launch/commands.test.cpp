@@ -10,8 +10,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Plan plan(Way way, int ranks) {
-  Plan p{.words = {"train", "run.toml"}, .choice = {way, ranks, ""}, .machine = {}};
+LaunchOptions options(Way way, int ranks) {
+  LaunchOptions p{.words = {"train", "run.toml"}, .choice = {way, ranks, ""}, .machine = {}};
   p.machine.gpus = {"4", "GPU-5", "6"};
   p.machine.mpirun = "/usr/bin/mpirun";
   return p;
@@ -26,7 +26,7 @@ bool has(const Words& words, const Words& part) { return std::search(words.begin
 
 TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
   ::unsetenv("OMP_NUM_THREADS");
-  Plan p = plan(Way::gpus, 2);
+  LaunchOptions p = options(Way::gpus, 2);
   p.logs = "/logs";
   const std::vector<Start> starts = commands(p, "/folder", 29500);
   ASSERT_EQ(starts.size(), 2u);
@@ -52,7 +52,7 @@ TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
 }
 
 TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
-  const Plan p = plan(Way::mpi, 5);
+  const LaunchOptions p = options(Way::mpi, 5);
   const std::vector<Start> starts = commands(p, "/folder", 0);
   ASSERT_EQ(starts.size(), 1u);
   EXPECT_EQ(told_ranks(p.choice), 5);
@@ -66,7 +66,7 @@ TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
 }
 
 TEST(Commands, ThreadsKeepAllProcessors) {
-  const Plan p = plan(Way::threads, 3);
+  const LaunchOptions p = options(Way::threads, 3);
   const std::vector<Start> starts = commands(p, "/folder", 0);
   ASSERT_EQ(starts.size(), 1u);
   EXPECT_EQ(told_ranks(p.choice), 1);
@@ -76,7 +76,7 @@ TEST(Commands, ThreadsKeepAllProcessors) {
 
 TEST(Commands, ANumberOfThreadsThatTheUserSetIsThatOfARank) {
   ::setenv("OMP_NUM_THREADS", "7", 1);
-  EXPECT_EQ(variable(commands(plan(Way::mpi, 2), "", 0)[0], "OMP_NUM_THREADS"), "(unset)") << "it is inherited";
+  EXPECT_EQ(variable(commands(options(Way::mpi, 2), "", 0)[0], "OMP_NUM_THREADS"), "(unset)") << "it is inherited";
   ::unsetenv("OMP_NUM_THREADS");
 }
 

@@ -21,16 +21,16 @@ std::optional<int> lost_rank(const std::vector<RankEnd>& ends) {
   return lost;
 }
 
-std::optional<Plan> without(const Plan& plan, int rank, const std::string& run) {
-  if (!plan.on_ranks || run.empty()) return {};
-  Plan out = plan;
-  int most = plan.choice.ranks - 1;
-  if (plan.choice.way == Way::gpus) {
+std::optional<LaunchOptions> without(const LaunchOptions& options, int rank, const std::string& run) {
+  if (!options.on_ranks || run.empty()) return {};
+  LaunchOptions out = options;
+  int most = options.choice.ranks - 1;
+  if (options.choice.way == Way::gpus) {
     out.machine.gpus.erase(out.machine.gpus.begin() + rank);
-    most = std::min(plan.choice.ranks, int(out.machine.gpus.size()));
+    most = std::min(options.choice.ranks, int(out.machine.gpus.size()));
   }
-  for (out.choice.ranks = most; out.choice.ranks >= std::max(plan.fewest_ranks, 1); --out.choice.ranks)
-    if (auto words = plan.on_ranks(plan.words, run, out.choice.ranks)) {
+  for (out.choice.ranks = most; out.choice.ranks >= std::max(options.fewest_ranks, 1); --out.choice.ranks)
+    if (auto words = options.on_ranks(options.words, run, out.choice.ranks)) {
       out.words = std::move(*words);
       return out;
     }

@@ -11,8 +11,8 @@ namespace octet::launch {
 /// told from the others, or it failed by an error that would recur.
 std::optional<int> lost_rank(const std::vector<RankEnd>&);
 
-/// The plan without a rank that does not come back: without its GPU, if it has one, on as many of the others as Plan::on_ranks accepts, at
-/// least Plan::fewest_ranks. None if there is no such number. `run`: the folder of the run that continues.
-std::optional<Plan> without(const Plan&, int rank, const std::string& run);
+/// The options without a rank that does not come back: without its GPU, if it has one, on as many of the others as LaunchOptions::on_ranks
+/// accepts, at least LaunchOptions::fewest_ranks. None if there is no such number. `run`: the folder of the run that continues.
+std::optional<LaunchOptions> without(const LaunchOptions&, int rank, const std::string& run);
 
 }  // namespace octet::launch

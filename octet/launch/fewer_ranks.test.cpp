@@ -26,8 +26,8 @@ TEST(RankThatIsLost, IsNoneWhereNoRankCanBeToldFromTheOthers) {
 }
 
 // Ranks that share 12 sequences.
-Plan plan(Way way, int ranks, int fewest) {
-  Plan p{.words = {"train"}, .choice = {way, ranks, ""}, .machine = {}, .restarts = 1, .fewest_ranks = fewest};
+LaunchOptions options(Way way, int ranks, int fewest) {
+  LaunchOptions p{.words = {"train"}, .choice = {way, ranks, ""}, .machine = {}, .restarts = 1, .fewest_ranks = fewest};
   p.machine.gpus = {"a", "b", "c", "d", "e", "f"};
   p.on_ranks = [](std::vector<std::string> words, const std::string& run, int n) -> std::optional<std::vector<std::string>> {
     if (12 % n != 0) return {};
@@ -38,29 +38,29 @@ Plan plan(Way way, int ranks, int fewest) {
 }
 
 TEST(FewerRanks, AreTheMostThatCanShareAStep) {
-  const auto six = without(plan(Way::mpi, 6, 1), 2, "runs/a");
+  const auto six = without(options(Way::mpi, 6, 1), 2, "runs/a");
   ASSERT_TRUE(six);
   EXPECT_EQ(six->choice.ranks, 4) << "5 do not divide 12";
   EXPECT_EQ(six->words, (std::vector<std::string>{"train", "runs/a on 4"}));
   EXPECT_EQ(six->machine.gpus.size(), 6u);
-  EXPECT_EQ(without(plan(Way::mpi, 2, 1), 1, "runs/a")->choice.ranks, 1);
+  EXPECT_EQ(without(options(Way::mpi, 2, 1), 1, "runs/a")->choice.ranks, 1);
 }
 
 TEST(FewerRanks, AreNoneBelowTheFewestOrBeforeThereIsARun) {
-  EXPECT_FALSE(without(plan(Way::mpi, 6, 5), 2, "runs/a"));
-  EXPECT_FALSE(without(plan(Way::mpi, 1, 1), 0, "runs/a"));
-  EXPECT_FALSE(without(plan(Way::mpi, 6, 1), 2, ""));
-  Plan fixed = plan(Way::mpi, 6, 0);
+  EXPECT_FALSE(without(options(Way::mpi, 6, 5), 2, "runs/a"));
+  EXPECT_FALSE(without(options(Way::mpi, 1, 1), 0, "runs/a"));
+  EXPECT_FALSE(without(options(Way::mpi, 6, 1), 2, ""));
+  LaunchOptions fixed = options(Way::mpi, 6, 0);
   fixed.on_ranks = {};
   EXPECT_FALSE(without(fixed, 2, "runs/a"));
 }
 
 TEST(FewerRanks, OnGpusLeaveOutTheOneThatIsGone) {
-  const auto spare = without(plan(Way::gpus, 4, 1), 1, "runs/a");
+  const auto spare = without(options(Way::gpus, 4, 1), 1, "runs/a");
   ASSERT_TRUE(spare);
   EXPECT_EQ(spare->machine.gpus, (std::vector<std::string>{"a", "c", "d", "e", "f"}));
   EXPECT_EQ(spare->choice.ranks, 4) << "a GPU was spare";
-  const auto all = without(plan(Way::gpus, 6, 2), 5, "runs/a");
+  const auto all = without(options(Way::gpus, 6, 2), 5, "runs/a");
   ASSERT_TRUE(all);
   EXPECT_EQ(all->machine.gpus.back(), "e");
   EXPECT_EQ(all->choice.ranks, 4);

@@ -19,8 +19,8 @@ constexpr std::size_t most_tail_lines = 10;
 
 void say(const std::string& text) { log::line("octet launch: " + printable(text, most_of_a_message)); }
 
-void say_way(const Plan& plan) {
-  const Choice& c = plan.choice;
+void say_way(const LaunchOptions& options) {
+  const Choice& c = options.choice;
   if (c.way == Way::gpus) return say(format("{} {}, one process per GPU", c.ranks, c.ranks == 1 ? "rank" : "ranks"));
   if (c.way == Way::mpi) return say(format("{} ranks on CPUs, processes over MPI", c.ranks));
   if (c.ranks == 1) return say("1 rank on CPUs");
@@ -59,10 +59,10 @@ void say_others(const std::vector<RankEnd>& ends, const RankEnd& first) {
     say(sentence(reason.second, shown_by(ends)) + (reason.first > 1 ? format(" ({} more ranks: the same)", reason.first - 1) : ""));
 }
 
-std::string starter_of(const Plan& plan) { return plan.choice.way == Way::mpi ? plan.machine.mpirun : "octet"; }
+std::string starter_of(const LaunchOptions& options) { return options.choice.way == Way::mpi ? options.machine.mpirun : "octet"; }
 
 // Why no rank could tell its end. Another start may succeed: the cause was outside of the ranks.
-RankEnd end_without_ranks(const Plan& plan, const std::string& folder, const Ended& ended) {
+RankEnd end_without_ranks(const LaunchOptions& options, const std::string& folder, const Ended& ended) {
   const int lost = int(ExitCode::ranks);
   if (ended.folder_lost)
     return {.rank = -1,
@@ -71,21 +71,21 @@ RankEnd end_without_ranks(const Plan& plan, const std::string& folder, const End
   if (ended.starter_signal > 0)
     return {.rank = -1,
             .signal = ended.starter_signal,
-            .tail = format("{} was killed by {}, and the ranks with it", starter_of(plan), signal_text(ended.starter_signal))};
+            .tail = format("{} was killed by {}, and the ranks with it", starter_of(options), signal_text(ended.starter_signal))};
   if (ended.started > 0)
     return {.rank = -1,
             .code = lost,
-            .tail = format("{} ended with status {} before {} of {} ranks told their ends", starter_of(plan), ended.starter_status,
-                           ended.silent, told_ranks(plan.choice))};
-  throw DeviceError(format("{} of {} ranks have not started: {} ended with status {}", ended.silent, told_ranks(plan.choice),
-                           starter_of(plan), ended.starter_status));
+            .tail = format("{} ended with status {} before {} of {} ranks told their ends", starter_of(options), ended.starter_status,
+                           ended.silent, told_ranks(options.choice))};
+  throw DeviceError(format("{} of {} ranks have not started: {} ended with status {}", ended.silent, told_ranks(options.choice),
+                           starter_of(options), ended.starter_status));
 }
 
-RankEnd first_end(const Plan& plan, const std::string& folder, const Ended& ended) {
+RankEnd first_end(const LaunchOptions& options, const std::string& folder, const Ended& ended) {
   const auto c = cause(ended.ranks);
   if (ended.silent == 0 || (c && c->failed())) return c.value_or(RankEnd{});
   if (ended.stopped) return {.rank = 0, .code = int(ExitCode::interrupted)};
-  return end_without_ranks(plan, folder, ended);
+  return end_without_ranks(options, folder, ended);
 }
 
 void say_failures(const std::vector<RankEnd>& ends, const RankEnd& first) {
@@ -94,30 +94,30 @@ void say_failures(const std::vector<RankEnd>& ends, const RankEnd& first) {
   say_others(ends, first);
 }
 
-void leave_out(Plan& plan, int rank, const std::string& run) {
+void leave_out(LaunchOptions& options, int rank, const std::string& run) {
   const std::string lost = format("rank {} was lost in two starts in a row", rank);
-  const auto fewer = without(plan, rank, run);
+  const auto fewer = without(options, rank, run);
   if (!fewer) {
     if (run.empty()) return say(lost + ", but no run has begun that fewer ranks could resume");
-    return say(
-        format("{}, but no number of ranks from {} to {} can share a step of the run", lost, plan.fewest_ranks, plan.choice.ranks - 1));
+    return say(format("{}, but no number of ranks from {} to {} can share a step of the run", lost, options.fewest_ranks,
+                      options.choice.ranks - 1));
   }
-  plan = *fewer;
-  say(format("{} and is left out: the run continues on {} {}", lost, plan.choice.ranks, plan.choice.ranks == 1 ? "rank" : "ranks"));
+  options = *fewer;
+  say(format("{} and is left out: the run continues on {} {}", lost, options.choice.ranks, options.choice.ranks == 1 ? "rank" : "ranks"));
 }
 
 // The memory that processes of MPI share stays when they are killed, so it is in a folder of the launcher.
-std::optional<TemporaryFolder> shared_memory(const Plan& plan) {
+std::optional<TemporaryFolder> shared_memory(const LaunchOptions& options) {
   constexpr const char* place = "/dev/shm";
-  if (plan.choice.way != Way::mpi || ::access(place, W_OK | X_OK) != 0) return {};
+  if (options.choice.way != Way::mpi || ::access(place, W_OK | X_OK) != 0) return {};
   return std::optional<TemporaryFolder>(std::in_place, place);
 }
 
-Ended run_once(const Plan& plan, const std::string& folder) {
-  const std::optional<TemporaryFolder> memory = shared_memory(plan);
-  const int port = plan.choice.way == Way::gpus ? free_port() : 0;
-  Supervisor supervisor(RankFolder(folder), told_ranks(plan.choice), plan.grace_seconds);
-  return supervisor.run(commands(plan, folder, port, memory ? memory->path() : ""));
+Ended run_once(const LaunchOptions& options, const std::string& folder) {
+  const std::optional<TemporaryFolder> memory = shared_memory(options);
+  const int port = options.choice.way == Way::gpus ? free_port() : 0;
+  Supervisor supervisor(RankFolder(folder), told_ranks(options.choice), options.grace_seconds);
+  return supervisor.run(commands(options, folder, port, memory ? memory->path() : ""));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }
@@ -138,29 +138,30 @@ std::vector<std::string> resumed(std::vector<std::string> words, const std::stri
   return words;
 }
 
-int launch(const Plan& given) {
-  Plan plan = given;
-  if (plan.choice.way == Way::mpi) comm::require_mpi_file_size();
-  say_way(plan);
+int launch(const LaunchOptions& given) {
+  LaunchOptions options = given;
+  if (options.choice.way == Way::mpi) comm::require_mpi_file_size();
+  say_way(options);
   std::optional<int> lost_before;
   std::string run;  // that has begun, in this start or an earlier one
-  for (int restarts = plan.restarts;; --restarts) {
+  for (int restarts = options.restarts;; --restarts) {
     const TemporaryFolder folder;
-    const Ended ended = run_once(plan, folder.path());
-    const RankEnd first = first_end(plan, folder.path(), ended);
+    const Ended ended = run_once(options, folder.path());
+    const RankEnd first = first_end(options, folder.path(), ended);
     if (first.failed()) say_failures(ended.ranks, first);
     const std::optional<int> lost = lost_rank(ended.ranks);
-    const bool gone = plan.fewest_ranks > 0 && lost && lost == lost_before;
-    if (!first.failed() || !(gone || may_succeed_again(first)) || ended.stopped || plan.restarts == 0) return first.status();
+    const bool gone = options.fewest_ranks > 0 && lost && lost == lost_before;
+    if (!first.failed() || !(gone || may_succeed_again(first)) || ended.stopped || options.restarts == 0) return first.status();
     if (restarts == 0) {
       say("no restart is left");
       return first.status();
     }
     if (!ended.run.empty()) run = ended.run;
-    if (!run.empty()) plan.words = resumed(plan.words, run);
-    if (gone) leave_out(plan, *lost, run);
+    if (!run.empty()) options.words = resumed(options.words, run);
+    if (gone) leave_out(options, *lost, run);
     lost_before = gone ? std::nullopt : lost;
-    say(format("starting again{}; {} after this", run.empty() || plan.words[0] != "train" ? "" : ", resuming " + run, left(restarts - 1)));
+    say(format("starting again{}; {} after this", run.empty() || options.words[0] != "train" ? "" : ", resuming " + run,
+               left(restarts - 1)));
   }
 }
 

@@ -10,7 +10,7 @@
 namespace octet::launch {
 
 /// Options of `octet launch`.
-struct Plan {
+struct LaunchOptions {
   std::vector<std::string> words;  // of the subcommand: its name and its arguments
   Choice choice;
   Machine machine;
@@ -33,11 +33,12 @@ struct Plan {
 /// - After a lost peer, a killed rank or one of these it starts again while restarts are left, unless a signal asked to stop. `train` then
 /// resumes the
 ///   run that it had begun (note_run_folder()) from its newest checkpoint.
-/// - A rank that is lost in two starts in a row counts as gone: with Plan::fewest_ranks the next start leaves it out (fewer_ranks.hpp).
+/// - A rank that is lost in two starts in a row counts as gone: with LaunchOptions::fewest_ranks the next start leaves it out
+/// (fewer_ranks.hpp).
 /// - If this process is killed, the system kills the ranks.
 ///
 /// Throws DeviceError if processes cannot be started, IoError for the folders.
-int launch(const Plan&);
+int launch(const LaunchOptions&);
 
 /// The words of `train` that resume the run in `folder`; those of other subcommands as they are.
 std::vector<std::string> resumed(std::vector<std::string> words, const std::string& folder);

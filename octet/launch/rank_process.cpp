@@ -16,7 +16,7 @@
 #include "octet/base/descriptor.hpp"
 #include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/launch/process.hpp"
 #include "octet/launch/rank_folder.hpp"
 #include "octet/launch/run_note.hpp"
@@ -129,7 +129,7 @@ bool is_around_a_rank() { return comm::environment_variable(RankFolder::variable
 
 int run_around_rank(const std::vector<std::string>& words) {
   const RankFolder folder(*comm::environment_variable(RankFolder::variable));
-  const int rank = comm::place_from_environment().rank;
+  const int rank = comm::launched_rank_from_environment().rank;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // mpirun was killed
   sigset_t all, before;
   ::sigfillset(&all);

@@ -1,7 +1,7 @@
 #include "octet/launch/run_note.hpp"
 
 #include "octet/base/file.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 
 namespace octet::launch {
 

@@ -9,7 +9,7 @@
 #include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/nccl/nccl.hpp"
 #include "octet/comm/rendezvous/gpus.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/comm/rendezvous/share_threads.hpp"
 #include "octet/comm/self/self.hpp"
@@ -19,8 +19,8 @@
 namespace octet::machine {
 namespace {
 
-using comm::Communicator, comm::Launcher, comm::Place;
-using Work = std::function<void(Communicator&, const RankPlace&)>;
+using comm::Communicator, comm::Launcher, comm::LaunchedRank;
+using Work = std::function<void(Communicator&, const RankPlacement&)>;
 
 void require_number(const RankWish& wish, std::int64_t started, std::string_view by) {
   if (wish.ranks == 0 || wish.ranks == started) return;
@@ -28,40 +28,40 @@ void require_number(const RankWish& wish, std::int64_t started, std::string_view
 }
 
 // Only rank 0 speaks. Other ranks may have other files and devices, so an error of these names its rank.
-void run_rank(Communicator& comm, const RankPlace& place, const Work& work) {
+void run_rank(Communicator& comm, const RankPlacement& placement, const Work& work) {
   std::optional<log::Silence> silence;
   if (comm.rank() > 0) silence.emplace();
   try {
-    work(comm, place);
+    work(comm, placement);
   } catch (const Error& e) {
     if (comm.size() == 1 || (e.code() != ExitCode::data && e.code() != ExitCode::io && e.code() != ExitCode::device)) throw;
     throw Error(e.code(), format("rank {} of {} on {}: {}", comm.rank(), comm.size(), host_name(), e.what()));
   }
 }
 
-std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& wish) {
-  const comm::Meeting meeting{.rank = place.rank,
-                              .size = place.size,
-                              .host = place.host,
-                              .port = place.port,
+std::unique_ptr<Communicator> connect_gpus(const LaunchedRank& launched, const RankWish& wish) {
+  const comm::Meeting meeting{.rank = launched.rank,
+                              .size = launched.size,
+                              .host = launched.host,
+                              .port = launched.port,
                               .limit_seconds = wish.limit_seconds,
-                              .token = place.token};
-  comm::Met met = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
-  auto heartbeats = std::make_shared<comm::Heartbeats>(place.rank, std::move(met.connections));
-  return comm::connect_nccl(place.rank, place.size, met.message, {wish.limit_seconds, wish.peer_memory}, std::move(heartbeats));
+                              .token = launched.token};
+  comm::Met met = comm::meet(meeting, "nccl", launched.rank == 0 ? comm::make_nccl_id() : "");
+  auto heartbeats = std::make_shared<comm::Heartbeats>(launched.rank, std::move(met.connections));
+  return comm::connect_nccl(launched.rank, launched.size, met.message, {wish.limit_seconds, wish.peer_memory}, std::move(heartbeats));
 }
 
-std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& wish) {
-  if (place.launcher == Launcher::torchrun)
+std::unique_ptr<Communicator> connect_cpus(const LaunchedRank& launched, const RankWish& wish) {
+  if (launched.launcher == Launcher::torchrun)
     throw ConfigError(
         "torchrun has started ranks that compute on CPUs, which exchange tensors over MPI: start them with mpirun, or with "
         "octet launch");
-  comm::share_threads(place);
+  comm::share_threads(launched);
   auto comm = comm::connect_mpi(wish.limit_seconds);
-  if (comm->size() != place.size)
+  if (comm->size() != launched.size)
     throw ConfigError(
         format("{} has started {} ranks, but MPI finds {}: use the mpirun of the MPI that Octet was built with, or srun --mpi=pmix",
-               comm::name(place.launcher), place.size, comm->size()));
+               comm::name(launched.launcher), launched.size, comm->size()));
   return comm;
 }
 
@@ -70,12 +70,12 @@ void on_one(const Work& work) {
   work(self, {});
 }
 
-void on_process(const Place& place, const RankWish& wish, const Work& work) {
-  require_number(wish, place.size, comm::name(place.launcher));
+void on_process(const LaunchedRank& launched, const RankWish& wish, const Work& work) {
+  require_number(wish, launched.size, comm::name(launched.launcher));
   const std::string backend = started_backend(wish.device);
   if (backend.empty()) return on_one(work);
-  const auto comm = backend == "nccl" ? connect_gpus(place, wish) : connect_cpus(place, wish);
-  run_rank(*comm, {.here = place.local_size, .backend = backend}, work);
+  const auto comm = backend == "nccl" ? connect_gpus(launched, wish) : connect_cpus(launched, wish);
+  run_rank(*comm, {.here = launched.local_size, .backend = backend}, work);
 }
 
 void on_threads(int ranks, const RankWish& wish, const Work& work) {
@@ -89,8 +89,8 @@ void on_threads(int ranks, const RankWish& wish, const Work& work) {
 }  // namespace
 
 std::int64_t started_ranks() {
-  const Place place = comm::place_from_environment();
-  return place.launcher != Launcher::none ? place.size : comm::thread_ranks_from_environment();
+  const LaunchedRank launched = comm::launched_rank_from_environment();
+  return launched.launcher != Launcher::none ? launched.size : comm::thread_ranks_from_environment();
 }
 
 std::string started_backend(const std::string& device) {
@@ -102,25 +102,25 @@ std::string started_backend(const std::string& device) {
 }
 
 void choose_own_gpu() {
-  const Place place = comm::place_from_environment();
-  if (place.launcher == Launcher::none) return;
+  const LaunchedRank launched = comm::launched_rank_from_environment();
+  if (launched.launcher == Launcher::none) return;
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // a queue that waits for another rank holds up those of its channel
-  std::string chosen = to_text(std::int64_t(place.local_rank));
+  std::string chosen = to_text(std::int64_t(launched.local_rank));
   if (comm::environment_variable(comm::gpus_variable)) {
     const std::vector<std::string> gpus = comm::visible_gpus(comm::environment_variable);
     if (gpus.size() <= 1) return;
-    if (place.local_rank >= int(gpus.size()))
+    if (launched.local_rank >= int(gpus.size()))
       throw ConfigError(format("{} names {} GPUs, and none is left for local rank {}; start as many ranks as there are GPUs",
-                               comm::gpus_variable, gpus.size(), place.local_rank));
-    chosen = gpus[std::size_t(place.local_rank)];
+                               comm::gpus_variable, gpus.size(), launched.local_rank));
+    chosen = gpus[std::size_t(launched.local_rank)];
   }
   ::setenv(comm::gpus_variable, chosen.c_str(), 1);
 }
 
 void on_ranks(const RankWish& wish, const Work& work) {
-  const Place place = comm::place_from_environment();
+  const LaunchedRank launched = comm::launched_rank_from_environment();
   const std::int64_t threads = comm::thread_ranks_from_environment();
-  if (place.launcher != Launcher::none && threads == 0) return on_process(place, wish, work);
+  if (launched.launcher != Launcher::none && threads == 0) return on_process(launched, wish, work);
   if (threads > 0) require_number(wish, threads, "OCTET_THREAD_RANKS");
   const std::int64_t ranks = threads > 0 ? threads : std::max<std::int64_t>(wish.ranks, 1);
   if (ranks > 1) return on_threads(int(ranks), wish, work);

@@ -16,7 +16,7 @@ struct RankWish {
 };
 
 /// How they are there.
-struct RankPlace {
+struct RankPlacement {
   int here = 1;              // ranks on this machine
   std::string backend = {};  // "threads", "mpi", "nccl"; "" for one rank
 };
@@ -24,7 +24,7 @@ struct RankPlace {
 /// The number of ranks that a launcher has started or OCTET_THREAD_RANKS wants; 0: neither. Throws ConfigError as on_ranks().
 std::int64_t started_ranks();
 
-/// The backend of these, as in RankPlace, where they compute on `device`; "" where none were started, or one
+/// The backend of these, as in RankPlacement, where they compute on `device`; "" where none were started, or one
 /// on a CPU. Throws as started_ranks().
 std::string started_backend(const std::string& device);
 
@@ -39,6 +39,6 @@ void choose_own_gpu();
 /// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than
 /// wished, or several are wished on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and
 /// what `work` throws. With several ranks, errors of files and devices name rank and host.
-void on_ranks(const RankWish&, const std::function<void(comm::Communicator&, const RankPlace&)>& work);
+void on_ranks(const RankWish&, const std::function<void(comm::Communicator&, const RankPlacement&)>& work);
 
 }  // namespace octet::machine

@@ -192,14 +192,21 @@ void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& p
     }
     if (!w.stack.empty()) {
       nn::LinearSite& l = *site->second;
-      const nn::LowRankStack::Config form{.matrices = l.matrices(), .out = l.out(), .in = l.in(), .rank = c.rank, .factor = c.factor()};
+      const Cut& own = l.weight().parameter().cut;
+      const nn::LowRankStack::Config form{.matrices = l.matrices(),
+                                          .out = l.out(),
+                                          .in = l.in(),
+                                          .first = own ? own.pieces.front().first / (l.out() * l.in()) : 0,
+                                          .all = l.weight().parameter().whole()[0] / l.out(),
+                                          .rank = c.rank,
+                                          .factor = c.factor()};
       l.adapt(std::make_unique<nn::LowRankStack>(l.path(), form, precision));
       continue;
     }
     nn::LowRank form{.rank = c.rank, .blocks = {}};
     for (const AdaptedModule& m : w.modules) form.blocks.push_back(m.rows);
     nn::LinearSite& l = *site->second;
-    const nn::AdapterPart part(l.weight().parameter(), form, partition);
+    const nn::AdapterShard part(l.weight().parameter(), form, partition);
     l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, part.first_column, draws),
                                                  precision));
   }

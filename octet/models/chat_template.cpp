@@ -159,7 +159,7 @@ ChatTemplate ChatTemplate::recognized(std::string_view text, const std::string& 
     if (found == k.checksum) return {k.form, begin};
   throw DataError(format(
       "{}: its chat template (XXH3-128 {}) is none of those that this version writes: {}; if one of them fits the model, name it with "
-      "--chat-template, or write the conversations as text by another program",
+      "--chat-template (a run: data.chat_template), or write the conversations as text by another program",
       printable(file), found, joined(names())));
 }
 
@@ -169,8 +169,9 @@ ChatTemplate ChatTemplate::of_folder(const std::string& folder) {
   const std::string begin = tokenizer::special_token(config, "bos_token");
   if (exists(jinja_path)) return recognized(read_file(jinja_path, most_template_bytes), begin, jinja_path);
   if (const std::string* text = template_in(config)) return recognized(*text, begin, config_path);
-  throw ConfigError(format("{} has no chat template: neither {} nor chat_template in {}; name one of {} with --chat-template",
-                           printable(folder), jinja_file_name, tokenizer::config_file_name, joined(names())));
+  throw ConfigError(
+      format("{} has no chat template: neither {} nor chat_template in {}; name one of {} with --chat-template (a run: data.chat_template)",
+             printable(folder), jinja_file_name, tokenizer::config_file_name, joined(names())));
 }
 
 std::vector<ChatPart> ChatTemplate::question(std::vector<Message> messages) const {

@@ -14,7 +14,7 @@
 #include "octet/models/registry.hpp"
 #include "octet/models/rope_keys.hpp"
 #include "octet/models/weight_codes.hpp"
-#include "octet/models/weight_place.hpp"
+#include "octet/models/mapped_weight.hpp"
 
 namespace octet::models {
 namespace {
@@ -124,7 +124,7 @@ class Source {
       : files_(files), format_(format), blocks_(blocks_of_folder(files.folder())) {}
 
   /// The weight for a place, its type and shape checked; none for a missing alias.
-  std::optional<WeightView> weight(const WeightPlace& place) {
+  std::optional<WeightView> weight(const MappedWeight& place) {
     std::string_view name = place.name();
     if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size())))
       name.remove_prefix(format_.prefix.size());
@@ -201,15 +201,15 @@ class Source {
 
 /// The weight of each place, none for a missing alias. Every tensor of the folder belongs to one of them.
 std::vector<std::optional<WeightView>> weights_of(const io::TensorFolder& files, const ModelShape& shape,
-                                                  const std::vector<WeightPlace>& places) {
+                                                  const std::vector<MappedWeight>& places) {
   Source source(files, format_of(shape));
   std::vector<std::optional<WeightView>> weights;
-  for (const WeightPlace& p : places) weights.push_back(source.weight(p));
+  for (const MappedWeight& p : places) weights.push_back(source.weight(p));
   source.require_all_used(shape);
   return weights;
 }
 
-void read_place(const io::TensorFolder& files, const WeightPlace& place, const WeightView& weight) {
+void read_place(const io::TensorFolder& files, const MappedWeight& place, const WeightView& weight) {
   try {
     place.read(weight);
   } catch (const DataError& e) {
@@ -219,8 +219,8 @@ void read_place(const io::TensorFolder& files, const WeightPlace& place, const W
 
 void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   const auto slices = format_of(shape).weights(shape);
-  const auto places = placed(slices, parameters);
-  check(std::ranges::any_of(places, [](const WeightPlace& p) { return !p.elsewhere(); }),
+  const auto places = mapped_weights(slices, parameters);
+  check(std::ranges::any_of(places, [](const MappedWeight& p) { return !p.elsewhere(); }),
         "load_hugging_face: no parameter has memory; bind the model's parameters first");
   const auto weights = weights_of(files, shape, places);
   for (std::size_t i = 0; i < places.size(); ++i)
@@ -235,11 +235,11 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, con
 }
 
 /// Of an export with codes; always the head, which has no tensor of its own where it is tied. compressed-tensors lists linear layers only.
-std::vector<std::string> modules_of_values(const std::vector<WeightPlace>& places, const WeightForm& form) {
+std::vector<std::string> modules_of_values(const std::vector<MappedWeight>& places, const WeightForm& form) {
   constexpr std::string_view head = "lm_head", end = ".weight";
   const bool lists_all = form.codes == WeightForm::Codes::blocks;
   std::vector<std::string> out{std::string(head)};
-  for (const WeightPlace& p : places)
+  for (const MappedWeight& p : places)
     if (!p.has_codes(form) && p.name().ends_with(end) && !p.name().starts_with(head) && (lists_all || form.keeps(p.parameter().path)))
       out.push_back(p.name().substr(0, p.name().size() - end.size()));
   return out;
@@ -262,7 +262,7 @@ void require_form(const ModelShape& shape, const WeightForm& form) {
 std::vector<std::string> tensors_with_other_blocks(const ModelShape& shape, const std::vector<Parameter*>& parameters,
                                                    const WeightForm& form) {
   std::vector<std::string> out;
-  for (const WeightPlace& p : placed(format_of(shape).weights(shape), parameters))
+  for (const MappedWeight& p : mapped_weights(format_of(shape).weights(shape), parameters))
     if (p.has_codes(form) && !p.has_own_blocks(form)) out.push_back(p.name());
   return out;
 }
@@ -270,10 +270,10 @@ std::vector<std::string> tensors_with_other_blocks(const ModelShape& shape, cons
 void save_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters,
                        const WeightForm& form, const Companions& companions) {
   require_form(shape, form);
-  auto places = placed(format_of(shape).weights(shape), parameters);
-  std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
+  auto places = mapped_weights(format_of(shape).weights(shape), parameters);
+  std::erase_if(places, [](const MappedWeight& p) { return p.alias(); });
   std::vector<io::TensorSpec> tensors;
-  for (const WeightPlace& p : places)
+  for (const MappedWeight& p : places)
     for (io::TensorSpec& spec : p.specs(form)) tensors.push_back(std::move(spec));
   const KeptTensors kept(shape, companions);
   for (io::TensorSpec& spec : kept.specs(form)) tensors.push_back(std::move(spec));
@@ -285,7 +285,7 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
   io::NewFolder made(folder);
   write_companions(made.working(), {.config = config.dump(json::Layout::indented) + "\n", .files = companions.files});
   io::TensorFolderWriter writer(made.working(), std::move(tensors));
-  for (const WeightPlace& p : places) p.write(writer, form);
+  for (const MappedWeight& p : places) p.write(writer, form);
   kept.write(writer, form);
   writer.commit();
   made.commit();
@@ -332,11 +332,11 @@ ModelShape read_hugging_face_shape(const std::string& folder) {
 }
 
 void require_weights(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
-  weights_of(files, shape, placed(format_of(shape).weights(shape), parameters));
+  weights_of(files, shape, mapped_weights(format_of(shape).weights(shape), parameters));
 }
 
 std::vector<LayerScales> layer_scales(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
-  const auto places = placed(format_of(shape).weights(shape), parameters);
+  const auto places = mapped_weights(format_of(shape).weights(shape), parameters);
   const auto weights = weights_of(files, shape, places);
   const auto refuse = [&](const std::string& name, const std::string& reason) {
     throw ConfigError(octet::format("{}: {} {}; make a folder with static scales by octet export --dtype fp8-tensor --calibration 16",
@@ -344,7 +344,7 @@ std::vector<LayerScales> layer_scales(const io::TensorFolder& files, const Model
   };
   std::vector<LayerScales> out;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const WeightPlace& place = places[i];
+    const MappedWeight& place = places[i];
     if (place.alias() || !weights[i]->scales) continue;
     if (!weights[i]->block.whole_tensor()) refuse(place.name(), "has a scale per block, and --frozen reads one per tensor");
     if (!weights[i]->input_scale) refuse(place.name(), "has no input_scale, the stored scale of its activations");

@@ -1,6 +1,6 @@
 #include "octet/models/transformer.hpp"
 
-#include "octet/nn/sum_of_parts.hpp"
+#include "octet/nn/gradient_accumulator.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/first_keys/first_keys.hpp"
 
@@ -248,6 +248,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
   const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
+  routers_.join(stream, saved.routing, partition_);
   if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
   const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = saved.blocks.size(); i-- > 0;) {
@@ -264,7 +265,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
   const Scope scope(stream);
-  nn::SumOfParts of_table(stream, embedding_, DType::f32);
+  nn::GradientAccumulator of_table(stream, embedding_, DType::f32);
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/nn/visitor.hpp"
+#include "octet/nn/weight_gradient.hpp"
 #include "octet/ops/expert_map/expert_map.hpp"
 #include "octet/scaling/pass.hpp"
 #include "octet/tensor/stream.hpp"
@@ -25,7 +26,8 @@ class Adapter {
     return {};
   }
   /// Rows of dy and columns of x without a token are 0. dx is there.
-  virtual void backward_stack(Stream&, const Tensor& dy, const Quantized& x, const Tensor& kept, const ops::RowGroups&, const Tensor& dx) {
+  virtual void backward_stack(Stream&, const Tensor& dy, const Quantized& x, const Tensor& kept, const ops::RowGroups&, const Tensor& dx,
+                              GradientProducts&) {
     (void)dy, (void)x, (void)kept, (void)dx;
   }
   virtual void visit(Visitor&) {}

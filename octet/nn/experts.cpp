@@ -16,21 +16,21 @@ scaling::Site of_router(scaling::Site site) {
   return site;
 }
 
-StackedLinear::Config first_of(const Experts::Config& c) {
+StackedLinear::Config first_of(const Experts::Config& c, const Partition& p) {
   return {.in = c.width,
           .out = 2 * c.hidden,
           .matrices = c.exchange->own(c.number).count,
           .used = c.routing.choices,
           .joined = 2,
-          .cut = own_experts(*c.exchange, c.number, 2 * c.hidden, c.width)};
+          .cut = with_copies(p, own_experts(*c.exchange, c.number, 2 * c.hidden, c.width))};
 }
-StackedLinear::Config second_of(const Experts::Config& c) {
+StackedLinear::Config second_of(const Experts::Config& c, const Partition& p) {
   return {.in = c.hidden,
           .out = c.width,
           .matrices = c.exchange->own(c.number).count,
           .used = c.routing.choices,
           .init = {Init::Kind::normal, c.out_deviation},
-          .cut = own_experts(*c.exchange, c.number, c.width, c.hidden)};
+          .cut = with_copies(p, own_experts(*c.exchange, c.number, c.width, c.hidden))};
 }
 Mlp<SwiGlu>::Config shared_of(const Experts::Config& c) {
   return {.width = c.width,
@@ -59,16 +59,16 @@ class RoundWork {
 }  // namespace
 
 Experts::Experts(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
-    : config_(c),
+    : partition_(p.of_copies()),
+      config_(c),
       path_(path),
-      router_(path + ".router", {.in = c.width, .out = c.number}, precision, of_router(site)),
-      in_(path + ".experts.gate_up", first_of(c), precision, site),
-      out_(path + ".experts.down", second_of(c), precision, site),
+      router_(path + ".router", {.in = c.width, .out = c.number, .cut = own_copy(partition_, {c.number, c.width})}, precision,
+              of_router(site)),
+      in_(path + ".experts.gate_up", first_of(c, partition_), precision, site),
+      out_(path + ".experts.down", second_of(c, partition_), precision, site),
       h_(path + ".experts.h", c.hidden, precision, c.recomputed),
       recompute_activation_(c.recompute_activation || h_.coded()),
-      shared_(path + ".shared", shared_of(c), precision, site, p) {
-  check(!p.divides(), "experts {}: members of a partition do not divide experts", path);
-}
+      shared_(path + ".shared", shared_of(c), precision, site, partition_) {}
 
 // A deferred product of the weights reads the map.
 ExpertExchange::Choices Experts::choices_of(const Saved& s, const scaling::Pass& pass, bool saves) const {
@@ -104,7 +104,14 @@ ops::Sink Experts::gathered(Stream& stream, const StackedLinear& layer, const Op
   OperandRequest all = request;
   all.tokens = visit.map.rows();
   ops::Sink sink = layer.operand(stream, all, pass);
-  config_.exchange->gather(stream, x, visit, sink);
+  if (!sink.spec.quantizes() || !layer.reads_values(request.tensor)) {
+    config_.exchange->gather(stream, x, visit, sink);
+    return sink;
+  }
+  // A gather of codes leaves values out, which an adapter reads.
+  ops::Sink values = ops::make_sink(stream, {.format = x.dtype}, {.shape = sink.shape, .dtype = x.dtype, .plain = sink.plain});
+  config_.exchange->gather(stream, x, visit, values);
+  ops::quantize(stream, sink.plain, sink);
   return sink;
 }
 
@@ -126,6 +133,15 @@ void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling
     if (saves) s.h = h;
   }
   if (keep) s.out_linear.x = hidden.codes.cols;
+}
+
+// Makes the tensor that the adapter of the second matrices keeps for backward, from h alone.
+void Experts::save_of_second(Stream& stream, const Tensor& h, const scaling::Pass& pass, Saved& s) {
+  if (!out_.is_adapted()) return;
+  const Scope scope(stream);
+  ops::Sink hidden = out_.operand(stream, {.cols = false, .tokens = h.shape[0]}, pass);
+  ops::weighted_swiglu_forward(stream, h, s.visit.weights, s.visit.map, config_.limit, hidden);
+  out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
 }
 
 // h = x W1^T of the visiting rows.
@@ -186,8 +202,7 @@ void Experts::backward_of_second(Stream& stream, const Tensor& dy, const Saved& 
     hidden.x = made.codes.cols;
   }
   out_.backward_input(stream, d, saved.visit.map.groups, dhidden);
-  weights(out_, d, hidden);
-  out_.backward_adapter(stream, d, hidden, saved.visit.map.groups, dhidden);
+  weights(out_, d, hidden, dhidden);
 }
 
 void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Saved& saved, const Tensor& dweights, const Tensor& dgathered,
@@ -198,9 +213,7 @@ void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Sav
       stream, {.dy = dhidden, .x = saved.h, .w = saved.visit.weights, .map = saved.visit.map, .limit = config_.limit, .dw = dweights}, dh);
   in_.backward_input(stream, dh, saved.visit.map.groups, dgathered);
   const ops::Sink x = gathered(stream, in_, {.rows = false}, saved.in_linear.x.codes, saved.visit, scaling::recomputing_for(pass));
-  const LinearSite::Saved input{x.codes.cols, saved.in_linear.of_adapter};
-  weights(in_, dh, input);
-  in_.backward_adapter(stream, dh, input, saved.visit.map.groups, dgathered);
+  weights(in_, dh, {x.codes.cols, saved.in_linear.of_adapter}, dgathered);
 }
 
 // dx = that of the router alone.
@@ -242,12 +255,20 @@ void Experts::backward_at_once(Stream& stream, const Tensor& dy, const BlockCont
   const ExpertExchange::Visit& visit = saved.visit;
   const Tensor dweights = stream.empty(saved.weights.shape, DType::f32),
                dgathered = stream.empty({visit.map.rows(), config_.width}, dy.dtype);
-  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x) {
+  GradientProducts at_once;
+  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x, const Tensor& dx_of_layer) {
     layer.backward_weight(stream, d, x, visit.map.groups, pass.later);
+    layer.backward_adapter(stream, d, x, visit.map.groups, dx_of_layer, at_once);
   };
   backward_of_rows(stream, dy, saved, dweights, dgathered, product, pass);
   backward_of_router(stream, context, saved, dweights, dx, pass);
   config_.exchange->combine(stream, dgathered, visit, dx, true);
+}
+
+std::vector<Parameter*> Experts::of_stacks() {
+  std::vector<Parameter*> out = in_.parameters();
+  for (Parameter* p : out_.parameters()) out.push_back(p);
+  return out;
 }
 
 // Products of weights are computed now, since the next round has their operands' memory. dx = that of the rows alone.
@@ -258,14 +279,17 @@ void Experts::backward_of_rounds(Stream& stream, const Tensor& dy, const Saved& 
   const bool planned = saved.visit.kept > 0;  // the promised work was done by backward_at_once()
   scaling::Pass now = pass;
   now.later = nullptr;
-  scaling::Pass again = scaling::recomputing_for(now);
+  const scaling::Pass of_adapters = scaling::recomputing_for(now);
+  scaling::Pass again = of_adapters;
   again.keep = Lifetime::scratch;
   Saved s = saved;
   const std::int64_t rows = s.visit.map.rows();
   const Tensor &x = s.in_linear.x.codes, dgathered = stream.empty({rows, config_.width}, dy.dtype);
-  ProductSum of_first(stream, in_.weight().parameter(), planned), of_second(stream, out_.weight().parameter(), planned);
-  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& x) {
-    layer.backward_weight(stream, d, x, s.visit.map.groups, &layer == &in_ ? of_first : of_second);
+  RoundProducts products(stream, of_stacks(), planned);
+  const WeightProduct product = [&](StackedLinear& layer, const ops::Sink& d, const LinearSite::Saved& of_layer,
+                                    const Tensor& dx_of_layer) {
+    layer.backward_weight(stream, d, of_layer, s.visit.map.groups, products);
+    layer.backward_adapter(stream, d, of_layer, s.visit.map.groups, dx_of_layer, products);
   };
   for (int round = s.visit.kept; round < s.visit.number(); ++round) {
     const Scope of_round(stream), rebuilding(stream, scaling::recomputing.keep);
@@ -278,20 +302,22 @@ void Experts::backward_of_rounds(Stream& stream, const Tensor& dy, const Saved& 
         ops::Sink codes = h_.sink(stream, {nullptr, shape, in_.activations()}, again);
         const Scope values(stream);
         const Tensor h = codes.plain = stream.empty(shape, in_.activations(), Lifetime::scratch, Category::activations);
-        expand(stream, x, s.visit, h, again, nullptr);
+        expand(stream, x, s.visit, h, of_adapters, &s.in_linear);
         ops::quantize(stream, h, codes);
         s.h = {codes.codes.rows, h.dtype};
+        save_of_second(stream, h, of_adapters, s);
       } else {  // in the memory of those that forward saved
-        expand(stream, x, s.visit, saved.h.values, again, nullptr);
+        expand(stream, x, s.visit, saved.h.values, of_adapters, &s.in_linear);
         ops::Sink hidden;
         activate(stream, saved.h.values, false, again, s, hidden, true);
+        save_of_second(stream, saved.h.values, of_adapters, s);
       }
     }
     backward_of_rows(stream, dy, s, dweights, dgathered, product, now);
     exchange.combine(stream, dgathered, s.visit, dx);
   }
   const RoundWork work(stream, !planned);
-  of_second.finish(stream), of_first.finish(stream);
+  products.finish(stream);
 }
 
 // All behind the rows needs no more memory than in backward_at_once(), where a plan has it.
@@ -301,7 +327,8 @@ void Experts::backward_in_rounds(Stream& stream, const Tensor& dy, const BlockCo
   const Tensor dweights = stream.empty(saved.weights.shape, DType::f32), of_router = stream.empty(dx.shape, dx.dtype);
   backward_of_rounds(stream, dy, saved, dweights, dx, pass);
   if (saved.visit.kept > 0) return;
-  sum_done(stream, out_.weight().parameter()), sum_done(stream, in_.weight().parameter());
+  const std::vector<Parameter*> stacks = of_stacks();
+  for (auto p = stacks.rbegin(); p != stacks.rend(); ++p) sum_done(stream, **p);
   backward_of_router(stream, context, saved, dweights, of_router, pass);
   ops::add(stream, dx, of_router, dx);
 }

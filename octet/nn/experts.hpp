@@ -38,8 +38,10 @@ class Experts {
     SharedExperts::Saved shared;
   };
 
-  /// The partition must have one member.
+  /// Members of the partition have copies: each computes its own rows, and exchanges nothing with others.
   Experts(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
+  /// The one whose members divide this.
+  Partition& partition() const { return partition_; }
   /// The layer that reads x, which is not quantized.
   const LinearSite& first() const { return router_; }
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
@@ -53,9 +55,11 @@ class Experts {
   ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ExpertExchange::Visit&,
                      const scaling::Pass&) const;
   void expand(Stream&, const Tensor& x, const ExpertExchange::Visit&, const Tensor& h, const scaling::Pass&, LinearSite::Saved*);
+  void save_of_second(Stream&, const Tensor& h, const scaling::Pass&, Saved&);
   void forward_of_round(Stream&, const Tensor& x, const Tensor& h, const Tensor& y, const scaling::Pass&, Saved&, bool saves);
-  // The product of a stack's gradient, of columns of its dy and x.
-  using WeightProduct = std::function<void(StackedLinear&, const ops::Sink& dy, const LinearSite::Saved&)>;
+  // The products of a stack's gradients, of columns of its dy and x, and its adapter's part of dx.
+  using WeightProduct = std::function<void(StackedLinear&, const ops::Sink& dy, const LinearSite::Saved&, const Tensor& dx)>;
+  std::vector<Parameter*> of_stacks();
   void backward_of_second(Stream&, const Tensor& dy, const Saved&, const Tensor& dhidden, const WeightProduct&, const scaling::Pass&);
   void backward_of_first(Stream&, const Tensor& dhidden, const Saved&, const Tensor& dweights, const Tensor& dgathered,
                          const WeightProduct&, const scaling::Pass&);
@@ -66,6 +70,7 @@ class Experts {
   void backward_of_rounds(Stream&, const Tensor& dy, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
   void backward_in_rounds(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
 
+  Partition& partition_;
   Config config_;
   std::string path_;
   Linear router_;

@@ -23,7 +23,7 @@ std::vector<float> first_values(const Parameter& p, std::uint64_t seed) {
 }  // namespace
 
 // A tied embedding has two uses, and its values are read.
-void FrozenParameters::bind(Stream& stream, Collect collect) {
+void FrozenParameters::bind(Stream& stream, Collect collect, const Shares& shares) {
   list_ = std::move(collect.list), held_.assign(list_.size(), nullptr);
   for (Weight* w : collect.weights) {
     const auto at = std::ranges::find(list_, &w->parameter());
@@ -32,6 +32,21 @@ void FrozenParameters::bind(Stream& stream, Collect collect) {
   for (std::size_t i = 0; i < list_.size(); ++i)
     if (held_[i] == nullptr)
       list_[i]->value = Stored::plain(stream.zeros(list_[i]->shape, type_of(*list_[i]), Lifetime::run, Category::weights));
+  if (shares.all.divides(Divided::weights)) divide(stream, collect.places, shares);
+}
+
+// One bucket per block, and one for its stacks where ranks have parts of them.
+void FrozenParameters::divide(Stream& stream, const std::vector<Place>& places, const Shares& shares) {
+  int blocks = 0;
+  for (const Place& p : places) blocks = std::max(blocks, p.block + 1);
+  for (int block = 0; block < blocks; ++block)
+    for (const bool experts : {false, true}) {
+      std::vector<FrozenBucket::Member> members;
+      for (std::size_t i = 0; i < list_.size(); ++i)
+        if (held_[i] != nullptr && places[i].block == block && (places[i].experts && shares.differ()) == experts)
+          members.push_back({held_[i], type_of(*list_[i])});
+      if (!members.empty()) buckets_.emplace_back(stream, block, experts, experts ? shares.experts : shares.all, members);
+    }
 }
 
 std::int64_t FrozenParameters::count() const {
@@ -60,6 +75,8 @@ void FrozenParameters::fill(Stream& stream, std::size_t i, const Tensor& largest
   const Tensor values = stream.empty(p.shape, type_of(p), Lifetime::scratch, Category::workspace);
   fill_slice(ParameterSlice{.parameter = &p, .value = Stored::plain(values)});
   held_[i]->hold(stream, values, largest);
+  for (FrozenBucket& b : buckets_)
+    if (b.has(*held_[i])) b.keep(stream, *held_[i]);
 }
 
 void FrozenParameters::note(std::span<const float> whole) {

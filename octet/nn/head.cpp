@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/nn/sum_of_parts.hpp"
+#include "octet/nn/gradient_accumulator.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 
 namespace octet::nn {
@@ -55,7 +55,7 @@ void LanguageHead::pass_over(Stream& stream, const Objective::HeadPass& head, co
   const bool train = bool(dx);
   const scaling::Pass::Kind kind = head.again && pass.records() ? scaling::Pass::Kind::recompute : pass.kind;
   const Scope all_chunks(stream);
-  SumOfParts sum(stream, linear_.weight().parameter(), Gradient::scratch_type(stream), train);
+  GradientAccumulator sum(stream, linear_.weight().parameter(), Gradient::scratch_type(stream), train);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass gradient_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   scaling::Pass chunk_pass = gradient_pass;

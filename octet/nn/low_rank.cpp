@@ -8,7 +8,7 @@
 
 namespace octet::nn {
 
-LowRankAdapter::LowRankAdapter(const std::string& path, const AdapterPart& part, double factor, std::unique_ptr<AdapterInput> input,
+LowRankAdapter::LowRankAdapter(const std::string& path, const AdapterShard& part, double factor, std::unique_ptr<AdapterInput> input,
                                scaling::Precision& precision)
     : part_(part),
       factor_(factor),

@@ -2,7 +2,7 @@
 
 #include "octet/nn/adapter.hpp"
 #include "octet/nn/adapter_input.hpp"
-#include "octet/nn/adapter_part.hpp"
+#include "octet/nn/adapter_shard.hpp"
 #include "octet/nn/weight.hpp"
 #include "octet/scaling/precision.hpp"
 
@@ -18,7 +18,7 @@ namespace octet::nn {
 class LowRankAdapter final : public Adapter {
  public:
   /// Of the layer `path`. s: `factor`.
-  LowRankAdapter(const std::string& path, const AdapterPart&, double factor, std::unique_ptr<AdapterInput>, scaling::Precision&);
+  LowRankAdapter(const std::string& path, const AdapterShard&, double factor, std::unique_ptr<AdapterInput>, scaling::Precision&);
 
   bool reads_operands() const override { return true; }
   void forward(Stream&, const Quantized& x, const Tensor& y, const scaling::Pass&) override;
@@ -30,7 +30,7 @@ class LowRankAdapter final : public Adapter {
   Tensor empty(Stream& stream, Shape shape) const { return stream.empty(shape, dtype_); }
   std::int64_t width() const { return a_.shape[0]; }
 
-  AdapterPart part_;
+  AdapterShard part_;
   double factor_;
   DType dtype_;
   std::unique_ptr<AdapterInput> input_;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "octet/nn/weight_gradient.hpp"
 #include "octet/ops/adapter_blocks/adapter_blocks.hpp"
 #include "octet/ops/clear_padding/clear_padding.hpp"
 #include "octet/ops/grouped_gemm/grouped_gemm.hpp"
@@ -10,11 +9,21 @@
 
 namespace octet::nn {
 
+namespace {
+
+// Of the matrices [rows, columns] of all experts.
+Cut own_rows(const LowRankStack::Config& c, std::int64_t rows, std::int64_t columns) {
+  return Cut::of_rows({c.all * rows, columns}, c.first * rows, c.matrices * rows);
+}
+
+}  // namespace
+
 LowRankStack::LowRankStack(const std::string& path, const Config& c, scaling::Precision& precision)
     : config_(c),
       dtype_(precision.activations()),
-      a_(path + ".lora_a", {c.matrices * c.rank, c.in}, {Init::Kind::normal, 1 / std::sqrt(3.0 * double(c.in))}),
-      b_(path + ".lora_b", {c.matrices * c.out, c.rank}, {Init::Kind::zeros}),
+      a_(path + ".lora_a", {c.matrices * c.rank, c.in}, {Init::Kind::normal, 1 / std::sqrt(3.0 * double(c.in))}, ParameterRole::matrix,
+         own_rows(c, c.rank, c.in)),
+      b_(path + ".lora_b", {c.matrices * c.out, c.rank}, {Init::Kind::zeros}, ParameterRole::matrix, own_rows(c, c.out, c.rank)),
       a_weight_(a_, precision.plan_adapter(path, c.rank), true),
       b_weight_(b_, precision.plan_adapter_weight(), true) {
   check(c.rank >= 1, "adapter {}: wants a rank", path);
@@ -47,21 +56,21 @@ Tensor LowRankStack::forward_stack(Stream& stream, const Quantized& x, const ops
 }
 
 void LowRankStack::backward_stack(Stream& stream, const Tensor& dy, const Quantized& x, const Tensor& kept, const ops::RowGroups& groups,
-                                  const Tensor& dx) {
+                                  const Tensor& dx, GradientProducts& products) {
   const Scope scope(stream);
   const Quantized gradient{.codes = dy}, u{.codes = kept}, du{.codes = stream.empty(kept.shape, dtype_)};
   ops::grouped_gemm(stream,
                     ops::GroupedRowsGemm{
                         .a = gradient, .stack = ops::transposed(scaled(stream)), .stack_columns = true, .groups = groups, .d = du.codes});
   ops::clear_padding(stream, groups, du.codes);
-  add_product(stream, b_, GradientUse::product, [&](const Gradient::Target& db) {
+  products.add(stream, b_, [&](const Gradient::Target& db) {
     const ops::RowBlock all{0, b_.shape[0]};
     const Tensor sums = stream.empty(b_.shape, DType::f32);
     ops::grouped_gemm(stream,
                       ops::GroupedColumnsGemm{.a = ops::transposed(gradient), .b = ops::transposed(u), .groups = groups, .d = sums});
     ops::collect_blocks(stream, sums, std::span(&all, 1), float(config_.factor), db.accumulate, db.data);
   });
-  add_product(stream, a_, GradientUse::product, [&](const Gradient::Target& da) {
+  products.add(stream, a_, [&](const Gradient::Target& da) {
     ops::grouped_gemm(stream, ops::GroupedColumnsGemm{.a = ops::transposed(du),
                                                       .b = ops::operand_values(stream, x, dtype_),
                                                       .groups = groups,
@@ -77,7 +86,7 @@ void LowRankStack::backward_stack(Stream& stream, const Tensor& dy, const Quanti
 }
 
 void LowRankStack::visit(Visitor& visitor) {
-  for (Parameter* p : {&a_, &b_}) visitor.adapter(*p);
+  for (Parameter* p : {&a_, &b_}) visitor.experts(*p), visitor.adapter(*p);
   for (Weight* w : {&a_weight_, &b_weight_}) visitor.weight(*w);
 }
 

@@ -55,8 +55,18 @@ void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const S
 }
 
 void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,
-                                    ProductSum& of_rounds) {
-  of_rounds.add([&, product = product_of(dy, saved, groups)](const Gradient::Target& dw) { product(stream, dw); });
+                                    RoundProducts& rounds) {
+  rounds.add(stream, weight().parameter(),
+             [&, product = product_of(dy, saved, groups)](const Gradient::Target& dw) { product(stream, dw); });
+}
+
+std::vector<Parameter*> StackedLinear::parameters() {
+  struct Collect final : Visitor {
+    std::vector<Parameter*> list;
+    void parameter(Parameter& p) override { list.push_back(&p); }
+  } collect;
+  visit(collect);
+  return collect.list;
 }
 
 }  // namespace octet::nn

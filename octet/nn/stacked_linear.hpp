@@ -31,12 +31,15 @@ class StackedLinear : public LinearSite {
   void backward_input(Stream&, const ops::Sink& dy, const ops::RowGroups&, const Tensor& dx);
   /// Adds to the weight's gradient; with `later`, when this work is run: then x, dy and the groups live until then.
   void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, DeferredWork* later);
-  /// Adds to the adapter's gradients, and its part to dx.
-  void backward_adapter(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups, const Tensor& dx) {
-    adapter().backward_stack(stream, dy.plain, saved.x, saved.of_adapter, groups, dx);
-  }
   /// The same of a round, now.
-  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, ProductSum& of_rounds);
+  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, const ops::RowGroups&, RoundProducts&);
+  /// Adds to the adapter's gradients, and its part to dx.
+  void backward_adapter(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups, const Tensor& dx,
+                        GradientProducts& products) {
+    adapter().backward_stack(stream, dy.plain, saved.x, saved.of_adapter, groups, dx, products);
+  }
+  /// Its weight and those of its adapter.
+  std::vector<Parameter*> parameters();
 
   void visit(Visitor& visitor) {
     visitor.experts(weight().parameter());

@@ -86,43 +86,36 @@ bool Weight::holds_by_largest() const {
   return parameter_.cut && as.quantizes() && as.rows.whole_tensor() && as.cols.whole_tensor();
 }
 
-void Weight::hold(Stream& stream, const Tensor& values, const Tensor& largest) {
+// Codes that each GEMM transposes are the rows of one sink.
+void Weight::make_held(Stream& stream, const Tensor& values, Region region) {
   ops::QuantizeSpec as = quantizer_->spec(scaling::recomputing);
   check(!as.scale_known(), "weight {}: it does not train, so its scale follows from its values", parameter_.path);
-  if (largest) {
-    if (!scale_)
-      for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
-    ops::scales_of_maxima(stream, as, values.dtype, largest, scale_, descale_);
+  if (holds_by_largest()) {
+    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
     as.scale = scale_, as.descale = descale_;
   }
-  parameter_.codes_version = refreshed_ = ++parameter_.version;
-  if (!cached_ && as.quantizes() && as.same_codes()) return hold_codes(stream, as, values);
-  if (!operands_)
-    operands_ = ops::make_sink(stream, as,
-                               {.shape = values.shape,
-                                .dtype = as.quantizes() ? values.dtype : as.format,
-                                .cols = true,
-                                .rows_region = Lifetime::run,
-                                .cols_region = Lifetime::run,
-                                .plain = as.quantizes() ? values : Tensor{},
-                                .category = Category::weight_operands,
-                                .for_gemm = true});
-  if (as.quantizes()) operands_->plain = values;
-  ops::quantize(stream, values, *operands_);
-  if (as.quantizes()) operands_->plain = {};
+  const bool codes = !cached_ && as.quantizes() && as.same_codes();
+  (codes ? held_ : operands_) = ops::make_sink(stream, as,
+                                               {.shape = values.shape,
+                                                .dtype = as.quantizes() ? values.dtype : as.format,
+                                                .cols = !codes,
+                                                .rows_region = region,
+                                                .cols_region = region,
+                                                .plain = as.quantizes() ? values : Tensor{},
+                                                .category = Category::weight_operands,
+                                                .for_gemm = !codes});
 }
 
-void Weight::hold_codes(Stream& stream, const ops::QuantizeSpec& as, const Tensor& values) {
-  if (!held_)
-    held_ = ops::make_sink(stream, as,
-                           {.shape = values.shape,
-                            .dtype = values.dtype,
-                            .rows_region = Lifetime::run,
-                            .plain = values,
-                            .category = Category::weight_operands});
-  held_->plain = values;
-  ops::quantize(stream, values, *held_);
-  parameter_.codes = held_->codes.rows, held_->plain = {};
+void Weight::hold(Stream& stream, const Tensor& values, const Tensor& largest) {
+  if (!held_ && !operands_) make_held(stream, values, Lifetime::run);
+  ops::Sink& to = held_ ? *held_ : *operands_;
+  if (largest) ops::scales_of_maxima(stream, quantizer_->spec(scaling::recomputing), values.dtype, largest, scale_, descale_);
+  parameter_.codes_version = refreshed_ = ++parameter_.version;
+  const bool quantizes = to.spec.quantizes();
+  if (quantizes) to.plain = values;
+  ops::quantize(stream, values, to);
+  if (quantizes) to.plain = {};
+  if (held_) parameter_.codes = held_->codes.rows;
 }
 
 Quantized Weight::operand(Stream& stream, Side side) const {

@@ -34,6 +34,9 @@ class Weight {
   /// codes, these codes (Parameter::codes). Of a part of a matrix whose scale follows from all of it, `largest`, f32 [1], is the whole
   /// one's largest magnitude; otherwise empty.
   void hold(Stream&, const Tensor& values, const Tensor& largest = {});
+  /// Memory for these operands in a region, before the first hold(), which otherwise takes the run's. `values`: memory of the shape and
+  /// type of the values.
+  void make_held(Stream&, const Tensor& values, Region);
   /// Whether hold() wants it.
   bool holds_by_largest() const;
 
@@ -52,7 +55,6 @@ class Weight {
   void refresh_from_codes(Stream&);
   void measure(Stream&, const scaling::Pass&);
   ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
-  void hold_codes(Stream&, const ops::QuantizeSpec&, const Tensor& values);
 
   Parameter& parameter_;
   std::unique_ptr<scaling::Quantizer> quantizer_;

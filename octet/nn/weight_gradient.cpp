@@ -1,5 +1,7 @@
 #include "octet/nn/weight_gradient.hpp"
 
+#include <algorithm>
+
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 
@@ -25,6 +27,20 @@ ProductSum::ProductSum(Stream& stream, Parameter& p, bool again) : parameter_(p)
 
 void ProductSum::finish(Stream& stream) {
   if (trains(parameter_)) add_codes(stream, parameter_, target_.data);
+}
+
+RoundProducts::RoundProducts(Stream& stream, std::vector<Parameter*> parameters, bool again) : parameters_(std::move(parameters)) {
+  for (Parameter* p : parameters_) sums_.emplace_back(stream, *p, again);
+}
+
+void RoundProducts::add(Stream&, Parameter& p, const Multiply& multiply) {
+  const auto at = std::ranges::find(parameters_, &p);
+  check(at != parameters_.end(), "gradient of {}: its rounds have no sum", p.path);
+  sums_[std::size_t(at - parameters_.begin())].add(multiply);
+}
+
+void RoundProducts::finish(Stream& stream) {
+  for (std::size_t i = sums_.size(); i-- > 0;) sums_[i].finish(stream);
 }
 
 Tensor sum_target(Stream& stream, Parameter& p) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <deque>
+#include <functional>
+#include <vector>
+
 #include "octet/tensor/parameter.hpp"
 
 namespace octet::nn {
@@ -42,6 +46,28 @@ class ProductSum {
  private:
   Parameter& parameter_;
   Gradient::Target target_{};
+};
+
+/// Where GEMMs of a stack's gradients put their products. In this form each is a use, GradientUse::product.
+class GradientProducts {
+ public:
+  using Multiply = std::function<void(const Gradient::Target&)>;
+  virtual ~GradientProducts() = default;
+  /// multiply(target), which stores or adds, where the parameter trains.
+  virtual void add(Stream& stream, Parameter& p, const Multiply& multiply) { add_product(stream, p, GradientUse::product, multiply); }
+};
+
+/// Products of several rounds: one ProductSum per parameter.
+class RoundProducts final : public GradientProducts {
+ public:
+  RoundProducts(Stream&, std::vector<Parameter*>, bool again);
+  void add(Stream&, Parameter&, const Multiply&) override;
+  /// In the reverse order of the parameters.
+  void finish(Stream&);
+
+ private:
+  std::vector<Parameter*> parameters_;
+  std::deque<ProductSum> sums_;
 };
 
 /// Where an op that only adds puts its sum, f32 of the parameter's shape: scratch where the parameter does not train.

@@ -16,9 +16,11 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 
 }  // namespace
 
-DividedWeights::DividedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters, nn::Partition& partition)
-    : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters, partition), gathers_(side) {
+DividedWeights::DividedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters,
+                               const std::vector<nn::FrozenBucket>& frozen, nn::Partition& partition)
+    : ranks_(ranks), parameters_(parameters), frozen_(frozen), codes_(stream, ranks, parameters, partition), gathers_(side) {
   if (!divides()) return;
+  for (const nn::FrozenBucket& b : frozen_) blocks_ = std::max(blocks_, b.block() + 1);
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
     if (b.share.divides(nn::Divided::masters)) reserve_gather(stream, ranks.owners_of(b), b.count / ranks.owners_of(b).size());
@@ -51,10 +53,15 @@ void DividedWeights::open(Stream& stream, int block, Needed needed) {
   if (!parameters_.share().divides(nn::Divided::weights)) return;
   if (gathered_ != needed) gathers_.forget();
   gathered_ = needed;
-  gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) {
-    for (const nn::Bucket& b : parameters_.buckets())
-      if (b.in_turn && b.block == which && (needed == Needed::all || !b.codes)) gather(queue, b);
-  });
+  gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) { gather_block(queue, which, needed); });
+}
+
+// Weights that do not train are quantized once.
+void DividedWeights::gather_block(Stream& stream, int block, Needed needed) {
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (b.in_turn && b.block == block && (needed == Needed::all || !b.codes)) gather(stream, b);
+  for (const nn::FrozenBucket& b : frozen_)
+    if (b.block() == block && needed == Needed::all) ranks_.owners_of(b).all_gather(stream, b.part(), b.all());
 }
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.

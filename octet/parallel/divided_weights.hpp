@@ -12,9 +12,9 @@ namespace octet::parallel {
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
 class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters nn::Share divides among these ranks, and the partition whose member has their cuts; all outlive this. side:
-  /// as GradientSums.
-  DividedWeights(Stream&, Stream* side, const Sharers& ranks, nn::Parameters&, nn::Partition&);
+  /// Parameters whose masters nn::Share divides among these ranks, weights beside them that do not train, and the partition whose member
+  /// has their cuts; all outlive this. side: as GradientSums.
+  DividedWeights(Stream&, Stream* side, const Sharers& ranks, nn::Parameters&, const std::vector<nn::FrozenBucket>&, nn::Partition&);
 
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
@@ -33,10 +33,12 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   bool divides() const { return parameters_.share().divides(nn::Divided::masters); }
   void copy_own_part(Stream&, const nn::Bucket&);
   void gather(Stream&, const nn::Bucket&);
+  void gather_block(Stream&, int block, Needed);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;
 
   Sharers ranks_;
   nn::Parameters& parameters_;
+  const std::vector<nn::FrozenBucket>& frozen_;
   CodedWeights codes_;
   int blocks_ = 0;
   Needed gathered_ = Needed::all;  // of the blocks in memory

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "octet/base/clock.hpp"
+#include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/tensor/cpu/threads.hpp"
@@ -55,6 +56,25 @@ void long_work(Stream& stream, comm::Communicator& ranks, const std::function<vo
 void long_work(Device device, comm::Communicator& ranks, const std::function<void()>& work) {
   Stream own(ranks.size() == 1 ? Device::cpu : device);
   long_work(own, ranks, work);
+}
+
+std::string text_of_first(Device device, comm::Communicator& ranks, const std::function<std::string()>& work) {
+  if (ranks.size() == 1) return work();
+  Stream own(device);
+  std::string text;
+  std::optional<ExitCode> failed;
+  long_work(own, ranks, [&] {
+    if (ranks.rank() > 0) return;
+    try {
+      text = work();
+    } catch (const Error& e) {
+      text = e.what(), failed = e.code();
+    }
+  });
+  const std::int64_t code = of_first(own, ranks, failed ? std::int64_t(*failed) : 0);
+  text = of_first(own, ranks, text);
+  if (code != 0) throw Error(ExitCode(code), text);
+  return text;
 }
 
 }  // namespace octet::parallel

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "octet/comm/communicator.hpp"
 
@@ -16,5 +17,8 @@ void until_idle(Stream&, comm::Communicator&, const std::function<bool()>& busy)
 void long_work(Stream& stream, comm::Communicator&, const std::function<void()>& work);
 /// The same with a stream of its own on that device, where work() uses the caller's.
 void long_work(Device, comm::Communicator&, const std::function<void()>& work);
+
+/// Such work of the first rank alone, whose text all ranks get. All of them throw its Error.
+std::string text_of_first(Device, comm::Communicator&, const std::function<std::string()>& work);
 
 }  // namespace octet::parallel

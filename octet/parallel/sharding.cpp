@@ -37,7 +37,8 @@ std::unique_ptr<SideWork> work_beside(Stream* queue) {
 
 }  // namespace
 
-Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const CommConfig& c, bool trains, Parameter* ends)
+Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const std::vector<nn::FrozenBucket>& frozen, const CommConfig& c,
+                   bool trains, Parameter* ends)
     : axes_(axes),
       parameters_(parameters),
       ends_(ends),
@@ -48,7 +49,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       of_ends_(stages_of(axes, trains && ends != nullptr)),
       gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), {ends, of_ends_ ? *of_ends_ : axes.alone()}, parameters, c,
                      copied_gradients_),
-      weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, axes.parts()) {
+      weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, frozen, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
   if (divides_masters()) owners_.push_back(&axes.shards());
@@ -75,11 +76,11 @@ void Sharding::join(Stream& stream) {
   weights_.forget_blocks();
 }
 
-// Where data ranks sum gradients, those of copies were summed with them. Sums of a parameter of both ends are then there: of divided
+// Where data ranks sum a gradient, that of copies was summed with them. Sums of a parameter of both ends are then there: of divided
 // gradients, those of the own part, which is the same on both stages.
 void Sharding::end_step(Stream& stream) {
   if (!exchanges_) return;
-  if (gradient_sums_.empty()) copied_gradients_.sum(stream);
+  gradient_sums_.sum_other_copies(stream);
   if (of_ends_) of_ends_->all_reduce(stream, ends_->gradient.stored().values(), comm::Reduction::sum);
   gradient_sums_.join_ends(stream);
 }

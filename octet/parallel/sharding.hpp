@@ -10,9 +10,9 @@ namespace octet::parallel {
 /// and queues for exchanges beside the computation. Where ranks share nothing, or one is alone, each part does nothing.
 class Sharding {
  public:
-  /// Of parameters with their memory, which have gradients if they are trained. `ends`: the parameter that the first and the last stage of
-  /// a pipeline both have, or null. All outlive this. All ranks make it at the same time.
-  Sharding(Stream&, Axes&, nn::Parameters&, const CommConfig&, bool trains, Parameter* ends);
+  /// Of parameters with their memory, which have gradients if they are trained, and of weights beside them that do not train. `ends`: the
+  /// parameter that the first and the last stage of a pipeline both have, or null. All outlive this. All ranks make it at the same time.
+  Sharding(Stream&, Axes&, nn::Parameters&, const std::vector<nn::FrozenBucket>&, const CommConfig&, bool trains, Parameter* ends);
   ~Sharding() { axes_.partition().run_in_stream(); }
   Sharding(const Sharding&) = delete;
   Sharding& operator=(const Sharding&) = delete;

@@ -73,7 +73,8 @@ Layout layout_in_words(const std::string& words, const Question& q) {
 
 Candidate assess(const Layout& l, const Question& q, MemorySource& source) {
   const train::Subject subject = subject_of(q);
-  if (const auto* broken = first_broken(l, subject, {train::LayoutRule::Holds::always})) throw ConfigError(sentence(broken, l, subject));
+  if (const auto* broken = first_broken(l, subject, {train::LayoutConstraint::Holds::always}))
+    throw ConfigError(sentence(broken, l, subject));
   Candidate c{l, step_time(q.model, l, q.job, q.program(l)), {}};
   c.memory = stage_memory(source.layer_memory(l), q.model, l, q.job);
   StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;

@@ -26,7 +26,7 @@ std::string shell_word(const std::string& text) {
 
 train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
   const train::Subject subject = train::subject_of(train::engine_config(run), l.data);
-  if (const std::string why = sentence(first_broken(l, subject, {train::LayoutRule::Holds::here}), l, subject); !why.empty())
+  if (const std::string why = sentence(first_broken(l, subject, {train::LayoutConstraint::Holds::here}), l, subject); !why.empty())
     throw ConfigError(format("{}: this version does not train it, because {}; so no run file is written: add --runnable", to_text(l), why));
   train::RunConfig out = run;
   out.ranks.data = l.data, out.ranks.expert = l.experts, out.ranks.tensor = l.tensor, out.ranks.context = l.context,

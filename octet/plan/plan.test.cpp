@@ -139,7 +139,7 @@ TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
 }
 
 TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
-  using enum train::LayoutRule::Holds;
+  using enum train::LayoutConstraint::Holds;
   Question q{.model = planned_model(models::model_size("qwen2.5-0.5b"))};  // 14 heads, 2 of keys, 24 layers
   const auto rule = [&](const Layout& l, std::int64_t sequence = 4096, std::int64_t sequences = 64) {
     q.job = job_of(sequence, sequences, l.gpus());
@@ -205,7 +205,7 @@ TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
                                .micro_batch = micro_batch,
                                .recomputed = r,
                                .eight_bit = true};
-                using enum train::LayoutRule::Holds;
+                using enum train::LayoutConstraint::Holds;
                 if (l.gpus() != q.job.gpus || first_broken(l, subject, {always, planned})) continue;
                 if (q.model.layers() % (pipeline * chunks) != 0) continue;
                 if (stage_memory(memory.layer_memory(l), q.model, l, q.job).largest().total() > usable_memory * q.job.memory) continue;
@@ -372,11 +372,13 @@ TEST(Guide, ThePageIsWhatTheCommandWrites) {
 TEST(MachineConstants, AFileReadsBackAndUnknownNamesAreRefused) {
   const testing::Scratch scratch;
   machine::MachineConstants m = machine::machine_constants("h200");
-  m.name = "cluster", m.gemm_tflops = 611.5;
+  m.name = "cluster", m.gemm_tflops = 611.5, m.fabric = {.devices_per_card = 2, .rails = true, .oversubscription = 2};
   const machine::MachineConstants back = machine::machine_constants(scratch.write("m.toml", config::to_toml(m, config::Comments::help)));
   EXPECT_EQ(back.name, "cluster");
   EXPECT_EQ(back.gemm_tflops, 611.5);
   EXPECT_EQ(back.memory_gb, 150.7);
+  EXPECT_EQ(back.fabric.devices_per_card, 2);
+  EXPECT_TRUE(back.fabric.rails && back.fabric.blocks());
   EXPECT_EQ(back.generation, 9);
   EXPECT_EQ(machine::target_of(machine::machine_constants("a100")).generation, 8);
   EXPECT_EQ(machine::target_of(machine::machine_constants("cpu2")).device, Device::cpu);

@@ -5,7 +5,7 @@
 
 #include "octet/plan/memory.hpp"
 #include "octet/plan/time.hpp"
-#include "octet/train/layout/rules.hpp"
+#include "octet/train/layout/constraints.hpp"
 
 namespace octet::plan {
 

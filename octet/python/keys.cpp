@@ -7,6 +7,7 @@
 #include "octet/config/attributes.hpp"
 #include "octet/config/read.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/config/token_folders.hpp"
 #include "octet/train/run/folder/foreign_folder.hpp"
 
 namespace octet::python {
@@ -25,7 +26,8 @@ train::RunConfig read(const Keys& keys, const train::RunConfig& defaults, config
 
 train::RunConfig run_config(const Keys& keys, const train::RunConfig& defaults) {
   config::Origins origins;
-  const train::RunConfig c = read(keys, defaults, config::Written::by_user, origins);
+  train::RunConfig c = read(keys, defaults, config::Written::by_user, origins);
+  train::keep_conversations_apart(c, origins);
   for (const auto& sentence : config::idle_options(c, defaults, origins)) log::warn("{}", sentence);
   return c;
 }

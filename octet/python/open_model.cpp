@@ -80,7 +80,7 @@ std::vector<std::vector<std::int32_t>> OpenModel::generate(std::vector<std::vect
 train::Evaluation OpenModel::evaluate(trained::EvalSet set, const std::vector<std::string>& given, const std::string& recipe,
                                       std::int64_t calibration) {
   set.complete(wish_.folder, given);
-  const data::Dataset dataset(set.data, data::Verify::everything, set.key());
+  const data::Dataset dataset(set.token_folder(wish_.source().companions_folder), data::Verify::everything, set.key());
   data::require_same_tokenizer(dataset, wish_.source().companions_folder, vocabulary());
   data::require_vocabulary(dataset, vocabulary());
   const data::EvalBatches batches = set.batches(dataset);

@@ -11,6 +11,7 @@
 #include "octet/python/wait.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/train/run/config/open_corpus.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/run/ranks/rank_wish.hpp"
 #include "octet/train/run/trainer.hpp"
@@ -51,16 +52,14 @@ class Calls final : public train::Twin {
 
 /// Rank 0 of these has the outcome.
 train::Outcome train_on(const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
-                        const machine::RankPlace& place, train::StepHook& hook) {
-  std::optional<train::Corpus> corpus;
-  parallel::long_work(machine::device_named(config.device), ranks,
-                      [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+                        const machine::RankPlacement& placement, train::StepHook& hook) {
+  const auto corpus = train::open_corpus(config, ranks);
   train::Trainer trainer(config, *corpus,
                          {.console = train::Console::Kind::lines,
                           .resume = folder,
                           .ranks = &ranks,
-                          .ranks_here = place.here,
-                          .backend = place.backend,
+                          .ranks_here = placement.here,
+                          .backend = placement.backend,
                           .hook = &hook});
   log::info("{}", train::plan_text(trainer.plan().plan));
   const train::Outcome outcome = trainer.run();
@@ -78,12 +77,12 @@ train::Outcome train_model(const Keys& keys, const std::string& resume, const nb
     machine::choose_own_gpu();
     const train::RunConfig config = resume.empty() ? run_config(keys) : resumed_config(keys, resume);
     calls.emplace(config, resume, aside, callback);
-    machine::on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+    machine::on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
       train::Twin twin(config.seed, train::twin_of(resume));
       const bool leads = ranks.rank() == 0;
       train::StepHook& hook = leads ? static_cast<train::StepHook&>(*calls) : twin;
-      const train::Outcome own = train_on(config, resume, ranks, place, hook);
-      if (leads || place.backend != "threads") outcome = own;
+      const train::Outcome own = train_on(config, resume, ranks, placement, hook);
+      if (leads || placement.backend != "threads") outcome = own;
     });
   });
   if (calls) calls->rethrow();

@@ -23,6 +23,8 @@ json::Object machine_json(const MachineFacts& m) {
   return {{"cpu", m.cpu}, {"threads", m.threads}, {"gemm_compute", m.gemm_compute}, {"gemm_limit_flops", m.gemm_limit_flops}};
 }
 
+json::Object data_json(const DataFacts& d) { return {{"folder", d.folder}, {"tokens", d.tokens}, {"documents", d.documents}}; }
+
 json::Array plan_json(const std::vector<PlanEntry>& plan) {
   json::Array out;
   for (const auto& p : plan)
@@ -97,6 +99,8 @@ MachineFacts machine_facts(const json::Fields& f) {
   return {f.text("cpu"), int(f.integer("threads", 0, most_stated)), f.text("gemm_compute"), f.number_or_nan("gemm_limit_flops")};
 }
 
+DataFacts data_facts(const json::Fields& f) { return {f.text("folder"), f.count("tokens"), f.count("documents")}; }
+
 RunFacts facts_of_file(const std::string& path, Link link) {
   const json::Value file = json::load(path, limits, link);
   const json::Fields f(file, printable(path));
@@ -111,6 +115,7 @@ RunFacts facts_of_file(const std::string& path, Link link) {
   // Absent from the files of runs that no comparison made, and of earlier versions.
   if (f.has("arm")) run.arm = f.text("arm");
   if (f.has("twin")) run.twin = int(f.integer("twin", 0, most_twins));
+  if (f.has("data")) run.data = data_facts(f.object("data"));
   if (f.has("ranks")) run.ranks = ranks_facts(f.object("ranks"));
   if (f.has("eight_bit_share")) run.eight_bit_share = f.number_or_nan("eight_bit_share");
   run.memory = memory_use(f.object("memory"));
@@ -147,6 +152,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                         {"gradient_cosine", run.gradient_cosine},
                                         {"model", model_json(run.model)},
                                         {"machine", machine_json(run.machine)},
+                                        {"data", data_json(run.data)},
                                         {"memory", memory_json(run.memory)},
                                         {"ranks", ranks_json(run.ranks)},
                                         {"flops_per_step", run.flops_per_step},

@@ -29,6 +29,12 @@ struct MachineFacts {
   double gemm_limit_flops = 0;  // FLOP/s, measured at start
 };
 
+/// The token folder of data.path: that one itself, or the one that was made of its text.
+struct DataFacts {
+  std::string folder{};
+  std::int64_t tokens = 0, documents = 0;
+};
+
 /// One row of the plan: layer -> precision -> reason.
 struct PlanEntry {
   std::string path{}, precision{}, why{};
@@ -54,6 +60,7 @@ struct RunFacts {
   int twin = 0;       // number of this twin of the baseline: its first weights differ in their last bit; 0: no twin
   ModelFacts model;
   MachineFacts machine;
+  DataFacts data;
   std::vector<PlanEntry> plan{};
   std::vector<QuantizerFacts> quantizers{};  // in the order of every array of ScalesEvent and HealthEvent
   MemoryUse memory;

@@ -5,7 +5,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/base/utf8.hpp"
-#include "octet/tokenizer/part_cache.hpp"
+#include "octet/tokenizer/pre_token_cache.hpp"
 #include "octet/tokenizer/unicode.hpp"
 
 namespace octet::tokenizer {
@@ -32,9 +32,9 @@ bool ends_visibly(std::string_view text) {
 }
 
 /// Encodes parts, from the last pre-tokenizer on.
-class PartEncoder final : public Parts {
+class PreTokenEncoder final : public PreTokenReceiver {
  public:
-  PartEncoder(const BpeModel& model, bool divide) : model_(model), divide_(divide) {}
+  PreTokenEncoder(const BpeModel& model, bool divide) : model_(model), divide_(divide) {}
   void add(std::string_view part, bool) override {
     if (!divide_) return encode(part);
     std::size_t begin = 0;
@@ -49,34 +49,34 @@ class PartEncoder final : public Parts {
 
  private:
   void encode(std::string_view part) {
-    if (part.size() > PartCache::most_bytes) return model_.encode(part, *ids, scratch_);
-    PartCache::Entry& entry = cache_.place_of(part);
-    if (PartCache::holds(entry, part)) {
+    if (part.size() > PreTokenCache::most_bytes) return model_.encode(part, *ids, scratch_);
+    PreTokenCache::Entry& entry = cache_.place_of(part);
+    if (PreTokenCache::holds(entry, part)) {
       ids->insert(ids->end(), entry.id.begin(), entry.id.begin() + entry.ids);
       return;
     }
     const std::size_t before = ids->size();
     model_.encode(part, *ids, scratch_);
     const auto fresh = std::span(*ids).subspan(before);
-    if (fresh.size() <= PartCache::most_ids) PartCache::store(entry, part, fresh);
+    if (fresh.size() <= PreTokenCache::most_ids) PreTokenCache::store(entry, part, fresh);
   }
 
   const BpeModel& model_;
   bool divide_;
-  PartCache cache_;
+  PreTokenCache cache_;
   BpeModel::Scratch scratch_;
 };
 
 /// A pre-tokenizer with the receiver of its parts.
-class Link final : public Parts {
+class Link final : public PreTokenReceiver {
  public:
-  Link(const PreTokenizer& stage, Regex::Scratch& scratch, Parts& next) : stage_(stage), scratch_(scratch), next_(next) {}
+  Link(const PreTokenizer& stage, Regex::Scratch& scratch, PreTokenReceiver& next) : stage_(stage), scratch_(scratch), next_(next) {}
   void add(std::string_view part, bool at_start) override { stage_.split(part, at_start, storage_, scratch_, next_); }
 
  private:
   const PreTokenizer& stage_;
   Regex::Scratch& scratch_;
-  Parts& next_;
+  PreTokenReceiver& next_;
   std::string storage_;
 };
 
@@ -91,9 +91,9 @@ struct BpeTokenizer::Work {
     }
   }
   Regex::Scratch scratch;
-  PartEncoder encoder;
+  PreTokenEncoder encoder;
   std::vector<std::unique_ptr<Link>> links;
-  Parts* first;
+  PreTokenReceiver* first;
   std::string repaired, normalized;
 };
 

@@ -23,7 +23,7 @@ enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, me
 /// Gives a text's parts to the next stage; only the first of them can be at the start.
 class Cuts {
  public:
-  Cuts(std::string_view text, bool at_start, Parts& parts) : text_(text), at_start_(at_start), parts_(parts) {}
+  Cuts(std::string_view text, bool at_start, PreTokenReceiver& parts) : text_(text), at_start_(at_start), parts_(parts) {}
   void add(std::size_t begin, std::size_t end) {
     if (begin < end) parts_.add(text_.substr(begin, end - begin), at_start_ && begin == 0);
   }
@@ -31,7 +31,7 @@ class Cuts {
  private:
   std::string_view text_;
   bool at_start_;
-  Parts& parts_;
+  PreTokenReceiver& parts_;
 };
 
 struct Span {
@@ -84,7 +84,7 @@ class Split final : public PreTokenizer {
     covers_ = known && (behavior == Behavior::isolated || (behavior == Behavior::removed && invert));
   }
 
-  void split(std::string_view text, bool at_start, std::string&, Regex::Scratch& scratch, Parts& parts) const override {
+  void split(std::string_view text, bool at_start, std::string&, Regex::Scratch& scratch, PreTokenReceiver& parts) const override {
     Cuts cuts(text, at_start, parts);
     Joiner joiner(behavior_, cuts);
     std::size_t at = 0;
@@ -113,7 +113,7 @@ class Digits final : public PreTokenizer {
  public:
   explicit Digits(bool individual) : individual_(individual) {}
 
-  void split(std::string_view text, bool at_start, std::string&, Regex::Scratch&, Parts& parts) const override {
+  void split(std::string_view text, bool at_start, std::string&, Regex::Scratch&, PreTokenReceiver& parts) const override {
     Cuts cuts(text, at_start, parts);
     Joiner joiner(individual_ ? Behavior::isolated : Behavior::contiguous, cuts);
     std::size_t begin = 0;
@@ -138,7 +138,7 @@ class Digits final : public PreTokenizer {
 /// ByteLevel's space before each part.
 class LeadingSpace final : public PreTokenizer {
  public:
-  void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, Parts& parts) const override {
+  void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, PreTokenReceiver& parts) const override {
     if (text.starts_with(' ')) return parts.add(text, at_start);
     storage.assign(" ").append(text);
     parts.add(storage, at_start);
@@ -153,7 +153,7 @@ class Metaspace final : public PreTokenizer {
  public:
   Metaspace(std::string mark, Prepend prepend, bool split) : mark_(std::move(mark)), prepend_(prepend), split_(split) {}
 
-  void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, Parts& parts) const override {
+  void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, PreTokenReceiver& parts) const override {
     storage.clear();
     const bool wanted = prepend_ == Prepend::always || (prepend_ == Prepend::first && at_start);
     if (wanted && !text.starts_with(' ') && !text.starts_with(mark_)) storage += mark_;

@@ -13,9 +13,9 @@
 namespace octet::tokenizer {
 
 /// Receives the parts of a text in order; no part is empty. `at_start`: the part begins where the document begins.
-class Parts {
+class PreTokenReceiver {
  public:
-  virtual ~Parts() = default;
+  virtual ~PreTokenReceiver() = default;
   virtual void add(std::string_view part, bool at_start) = 0;
 };
 
@@ -24,7 +24,7 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   /// `storage`: memory for a changed text, valid until the next call.
-  virtual void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, Parts& parts) const = 0;
+  virtual void split(std::string_view text, bool at_start, std::string& storage, Regex::Scratch&, PreTokenReceiver& parts) const = 0;
 
   /// The borders that this pre-tokenizer makes in any context.
   enum class Borders : std::uint8_t {

@@ -5,7 +5,10 @@
 
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
+#include "octet/data/text_files.hpp"
+#include "octet/telemetry/run_facts.hpp"
 #include "octet/train/run/config/run_config.hpp"
+#include "octet/train/run/config/token_folders.hpp"
 #include "octet/train/step/nonfinite.hpp"
 
 namespace octet::trained {
@@ -15,6 +18,17 @@ std::string run_folder_of(const std::string& model) {
     if (exists(model + up + "/run.json") && exists(model + up + "/config.toml")) return model + up;
   return "";
 }
+
+namespace {
+
+// The token folder that the run made of its text, if it is there.
+std::string tokens_of(const std::string& run, const std::string& path) {
+  if (!data::names_text(path)) return path;
+  const std::string made = telemetry::read_run_facts(run + "/run.json").data.folder;
+  return !made.empty() && is_folder(made) ? made : path;
+}
+
+}  // namespace
 
 void EvalSet::complete(const std::string& model, const std::vector<std::string>& given) {
   const auto is_given = [&](const char* option) { return std::ranges::find(given, option) != given.end(); };
@@ -27,9 +41,16 @@ void EvalSet::complete(const std::string& model, const std::vector<std::string>&
     if (!is_given("--held-out")) fraction = run.data.eval_fraction;
     if (!is_given("--document-mask")) document_mask = run.data.document_mask;
     if (data.empty() && !run.data.eval_path.empty()) data = run.data.eval_path, key_ = "data.eval_path", all = !is_given("--held-out");
-    else if (data.empty()) data = run.data.path, key_ = "data.path";
+    else if (data.empty()) data = tokens_of(folder, run.data.path), key_ = "data.path";
+    if (!is_given("--chat-template")) chat_template = run.data.chat_template;
+    output_ = run.output;
   }
+  if (!is_given("--document-mask") && train::names_conversations(data)) document_mask = true;
   if (data.empty()) throw ConfigError("--data is missing: name a token folder, or a model in the folder of a run");
+}
+
+std::string EvalSet::token_folder(const std::string& model_files) const {
+  return train::TokenFolders{.model = model_files, .chat_template = chat_template, .output = output_}.of(data, key_);
 }
 
 // Overflow in a norm makes zeros, whose loss is that of equal probabilities: it says nothing about the model.

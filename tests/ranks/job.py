@@ -34,6 +34,7 @@ learning_rate = 1e-3
 """
 MICRO_BATCHES = 8  # per step of one rank; each holds 2 sequences
 used_ports = set()
+gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")  # ranks take turns at them
 
 
 def free_port():
@@ -62,9 +63,11 @@ class Job:
         for key in self.keys:
             words += ["--set", key]
         for rank in range(self.ranks):
-            env = dict(os.environ, CUDA_VISIBLE_DEVICES=os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
+            env = dict(os.environ, CUDA_VISIBLE_DEVICES=gpus[rank % len(gpus)])
+            if self.ranks > len(gpus):
+                env |= dict(NCCL_HOSTID=f"{port}.{rank}")
             if self.ranks > 1:
-                env |= dict(NCCL_HOSTID=f"{port}.{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_NVLS_ENABLE="0",
+                env |= dict(NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_NVLS_ENABLE="0",
                             RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(self.ranks), LOCAL_WORLD_SIZE=str(self.ranks),
                             MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
             log = open(f"{folder}/{self.name}.{rank}.log", "w")

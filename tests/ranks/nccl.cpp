@@ -10,7 +10,7 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/comm/nccl/nccl.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/tensor/point.hpp"
@@ -234,7 +234,7 @@ int lose_a_rank(Stream& s, Communicator& c, bool recorded) {
 
 int run(std::string_view part) {
   const bool lost = part == "lost" || part == "replay";
-  const comm::Place p = comm::place_from_environment();
+  const comm::LaunchedRank p = comm::launched_rank_from_environment();
   comm::Met met = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(p.rank, std::move(met.connections));
   const auto c = comm::connect_nccl(p.rank, p.size, met.message, {.limit_seconds = lost ? 5.0 : 60.0, .peer_memory = part != "nccl"},

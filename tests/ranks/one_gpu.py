@@ -2,9 +2,10 @@
 """Ranks that share one GPU, compared with one rank: every axis of the mesh and stage of ZeRO, with and without overlap; and faults of one rank.
 
   tests/ranks/one_gpu.py OCTET NCCL_RANKS [--all] [--jobs N] [--only TEXT]
+  CUDA_VISIBLE_DEVICES=0,1 tests/ranks/one_gpu.py OCTET NCCL_RANKS --jobs 1    # ranks on GPUs of their own
 
 NCCL takes processes with another NCCL_HOSTID each for ranks on different hosts, so they may have the same GPU and exchange over sockets.
-Results are those of ranks on GPUs of their own; times are not. Every run is deterministic, so that equal work has equal bits.
+Results are those of ranks on GPUs of their own; times are not. Where CUDA_VISIBLE_DEVICES names several GPUs, ranks take turns at them. Every run is deterministic, so that equal work has equal bits.
 Exit code 77: no GPU. --all runs every recipe on every axis.
 """
 
@@ -103,6 +104,10 @@ def jobs(everything):
             add(f"experts-one-{r}", 1, MICRO_BATCHES, keys)
         add(f"experts-{stage}-{r}", 2, half, [*keys, "ranks.expert=2", f"ranks.zero={stage}"], f"experts-one-{r}",
             1e-4 if r == "fp32" else 5e-2)
+    for r in few:
+        keys = [f"recipe.name={r}", *experts, "model.router_balance=layer"]
+        add(f"experts-layer-one-{r}", 1, MICRO_BATCHES, keys)
+        add(f"experts-tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"experts-layer-one-{r}", 1e-4 if r == "fp32" else 5e-2)
     add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
     add("experts-data", 4, half // 2, ["recipe.name=fp32", *experts, "ranks.expert=2", "ranks.zero=1"], "experts-one-fp32", 1e-4)
     for stage in range(1, 4):

@@ -23,7 +23,7 @@
 #include "octet/comm/mpi/module.hpp"
 #include "octet/comm/mpi/progress.hpp"
 #include "octet/comm/mpi/workspace.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 
 namespace octet::comm {
 namespace {
@@ -82,12 +82,12 @@ class EndWithin {
 // MPI from its start to its end.
 class Session {
  public:
-  Session(const Place& place, double limit_seconds) : limit_seconds(limit_seconds) {
+  Session(const LaunchedRank& launched, double limit_seconds) : limit_seconds(limit_seconds) {
     static bool used = false;
     check(!used, "connect_mpi: MPI can be started once per process");
     used = true;
     const EndWithin watch(limit_seconds,
-                          format("rank {} of {} on {}: MPI has not started on all ranks", place.rank, place.size, host_name()));
+                          format("rank {} of {} on {}: MPI has not started on all ranks", launched.rank, launched.size, host_name()));
     if (const int code = mpi_transport().open(&world); code != 0) throw DeviceError(format("MPI cannot be started: {}", text_of(code)));
     MpiGroup* notes = nullptr;
     if (const int code = mpi_transport().split(world, 0, 0, &notes); code != 0) throw DeviceError(format("MPI: {}", text_of(code)));
@@ -397,10 +397,10 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
 
 std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
-  const Place place = place_from_environment();
-  require_mpi_start(place, environment_variable);
+  const LaunchedRank launched = launched_rank_from_environment();
+  require_mpi_start(launched, environment_variable);
   require_mpi_file_size();
-  auto session = std::make_shared<Session>(place, limit_seconds);
+  auto session = std::make_shared<Session>(launched, limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);
 }

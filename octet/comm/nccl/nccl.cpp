@@ -26,6 +26,7 @@ namespace octet::comm {
 const Nccl& nccl() {
   static const Nccl* const it = [] {
     setenv("NCCL_NVLS_ENABLE", "0", 0);
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     void* const library = cuda::open_library("libnccl.so.2");
     auto n = std::make_unique<Nccl>();
     const auto find = [&](auto& function, const char* name) {

@@ -7,7 +7,8 @@ namespace octet::comm {
 
 /// The id of a group of GPUs, which rank 0 makes and all ranks must have (comm/rendezvous/rendezvous.hpp).
 /// Opens libnccl.so.2, with NVLink multicast off unless NCCL_NVLS_ENABLE is set. Throws DeviceError if this program was built without
-/// NCCL's header or the library is missing.
+/// NCCL's header or the library is missing. Kernels of several communicators begin in the host's order of calls, which is the same on every
+/// rank, unless NCCL_LAUNCH_ORDER_IMPLICIT is set: otherwise two ranks could each fill their GPU with the half that the other awaits.
 std::string make_nccl_id();
 
 struct NcclOptions {

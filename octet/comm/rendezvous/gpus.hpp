@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 
 namespace octet::comm {
 

@@ -13,7 +13,7 @@
 #include "octet/base/check.hpp"
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/comm/rendezvous/socket.hpp"
 
 namespace octet::comm {

@@ -8,7 +8,7 @@
 #include "octet/models/gguf/tokenizer_keys.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/rope_keys.hpp"
-#include "octet/models/weight_place.hpp"
+#include "octet/models/mapped_weight.hpp"
 #include "octet/numerics/formats.hpp"
 #include "octet/ops/rope/rope.hpp"
 
@@ -63,14 +63,14 @@ std::string gguf_name(std::string name, const GgufArchitecture& read) {
   return name;
 }
 
-GgufType type_of(const WeightPlace& p, GgufType wanted) {
+GgufType type_of(const MappedWeight& p, GgufType wanted) {
   const std::vector<std::int64_t> shape = p.stored_shape();
   if (shape.size() == 1) return GgufType::f32;
   return wanted == GgufType::q8_0 && shape[1] % io::gguf_block != 0 ? GgufType::f16 : wanted;
 }
 
 /// Rows of pairs that rotate together are half a head apart here, and neighbours there.
-bool moves_rows(const WeightPlace& p, const GgufFormat& f) {
+bool moves_rows(const MappedWeight& p, const GgufFormat& f) {
   return f.neighbours && (p.name().find(".q_proj.weight") != std::string::npos || p.name().find(".k_proj.weight") != std::string::npos);
 }
 
@@ -170,14 +170,14 @@ void save_gguf(const std::string& path, const ModelShape& shape, const std::vect
   const GgufFormat& format = format_of(shape);
   const GgufArchitecture& read = gguf_architecture(format.architecture);
   const io::GgufKeys keys = keys_of(shape, type, companions);
-  auto places = placed(model_family(shape.family).hugging_face.weights(shape), parameters);
-  std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
+  auto places = mapped_weights(model_family(shape.family).hugging_face.weights(shape), parameters);
+  std::erase_if(places, [](const MappedWeight& p) { return p.alias(); });
   std::vector<io::GgufTensor> tensors;
-  for (const WeightPlace& p : places) tensors.push_back({gguf_name(p.name(), read), type_of(p, type), p.stored_shape()});
+  for (const MappedWeight& p : places) tensors.push_back({gguf_name(p.name(), read), type_of(p, type), p.stored_shape()});
   const std::vector<float> divisors = rope_divisors(shape);
   if (!divisors.empty()) tensors.push_back({rope_factors, GgufType::f32, {std::int64_t(divisors.size())}});
   io::GgufWriter writer(path, keys, tensors);
-  for (const WeightPlace& p : places) {
+  for (const MappedWeight& p : places) {
     const bool moves = moves_rows(p, format), shifts = read.norms_from_one && p.name().ends_with("norm.weight");
     const std::int64_t columns = p.stored_shape().back();
     p.visit_rows(moves ? shape.head_dim : 1, [&](std::span<const float> values) {

@@ -11,8 +11,8 @@ namespace octet::train {
 namespace {
 
 // And the members, whose partition the model refers to.
-struct OwningPart : ModelPart {
-  OwningPart(models::ModelShape shape, const models::AdapterConfig& adapters, std::int64_t members)
+struct OwningShard : ModelShard {
+  OwningShard(models::ModelShape shape, const models::AdapterConfig& adapters, std::int64_t members)
       : ranks(int(members)), partition(parallel::partition_of(ranks, parallel::TensorWire::activations)) {
     if (!adapters) {
       shape.layers = 1;
@@ -21,12 +21,21 @@ struct OwningPart : ModelPart {
     model = models::make_model(shape, {.partition = partition.get()}, precision);
     models::attach_adapters(*model, adapters, precision, *partition, draws);
     struct Collect final : nn::Visitor {
-      std::vector<Parameter*> own, adapters;
-      void parameter(Parameter& p) override { own.push_back(&p); }
-      void adapter(Parameter& p) override { adapters.push_back(&p); }
+      struct Of {
+        std::vector<Parameter*> all, stacks;
+      } own, adapters;
+      const Parameter* stack = nullptr;
+      void add(Parameter& p, Of& to) const {
+        to.all.push_back(&p);
+        if (&p == stack) to.stacks.push_back(&p);
+      }
+      void experts(const Parameter& p) override { stack = &p; }
+      void parameter(Parameter& p) override { add(p, own); }
+      void adapter(Parameter& p) override { add(p, adapters); }
     } collect;
     model->visit(collect);
-    parameters = adapters ? std::move(collect.adapters) : std::move(collect.own);
+    auto& trained = adapters ? collect.adapters : collect.own;
+    parameters = std::move(trained.all), stacks = std::move(trained.stacks);
   }
 
   comm::PlannedCommunicator ranks;
@@ -37,10 +46,10 @@ struct OwningPart : ModelPart {
 
 }  // namespace
 
-const ModelPart& ModelParts::of(const models::ModelShape& shape, const models::AdapterConfig& adapters, std::int64_t members) {
+const ModelShard& ModelShards::of(const models::ModelShape& shape, const models::AdapterConfig& adapters, std::int64_t members) {
   if (shape != shape_ || adapters != adapters_) shape_ = shape, adapters_ = adapters, made_.clear();
-  std::shared_ptr<ModelPart>& part = made_[members];
-  if (!part) part = std::make_shared<OwningPart>(shape, adapters, members);
+  std::shared_ptr<ModelShard>& part = made_[members];
+  if (!part) part = std::make_shared<OwningShard>(shape, adapters, members);
   return *part;
 }
 

@@ -13,21 +13,22 @@ namespace octet::train {
 
 /// A block of a model between embedding and head, of which each of so many members has a part. It has no memory, and answers what its
 /// family can do. A model with adapters has all blocks, of which some may have none.
-struct ModelPart {
+struct ModelShard {
   std::unique_ptr<models::Model> model;
   std::vector<Parameter*> parameters;  // that train
+  std::vector<Parameter*> stacks;      // of these, those of experts
 };
 
 /// Those of one shape, made when they are first asked for. Copies share them.
-class ModelParts {
+class ModelShards {
  public:
   /// Throws ConfigError for a family or a shape that does not exist, and ContractError for members that cannot divide it.
-  const ModelPart& of(const models::ModelShape&, const models::AdapterConfig&, std::int64_t members);
+  const ModelShard& of(const models::ModelShape&, const models::AdapterConfig&, std::int64_t members);
 
  private:
   models::ModelShape shape_;
   models::AdapterConfig adapters_;
-  std::map<std::int64_t, std::shared_ptr<ModelPart>> made_;  // by members
+  std::map<std::int64_t, std::shared_ptr<ModelShard>> made_;  // by members
 };
 
 /// The work that ranks divide: a model, its precision, and the states of its optimizer.
@@ -55,11 +56,11 @@ struct Subject {
     return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, micro_batches(l));
   }
 
-  const ModelPart& part(std::int64_t members = 1) const { return parts.of(shape, adapters, members); }
+  const ModelShard& part(std::int64_t members = 1) const { return parts.of(shape, adapters, members); }
   /// The family's entry; null for a model that this version only plans.
   const models::ModelFamily* family() const;
 
-  mutable ModelParts parts = {};
+  mutable ModelShards parts = {};
 };
 
 /// Names of the families that can do this: "llama, qwen2 or qwen3".

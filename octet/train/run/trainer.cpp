@@ -120,6 +120,8 @@ void Trainer::begin_weights(Engine& e) {
 
 telemetry::RunFacts Trainer::facts() {
   telemetry::RunFacts out = facts_of(config_, engine().model->shape(), plan_);
+  const data::Dataset& text = corpus_.dataset();
+  out.data = {text.folder(), std::int64_t(text.token_count()), std::int64_t(text.document_count())};
   out.ranks.wanted = ranks_wanted_, out.ranks.here = options_.ranks_here, out.ranks.backend = options_.backend;
   hook_.describe(out);
   return out;

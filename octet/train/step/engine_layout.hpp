@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/train/layout/rules.hpp"
+#include "octet/train/layout/constraints.hpp"
 #include "octet/train/step/engine_config.hpp"
 
 namespace octet::train {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "octet/train/layout/rules.hpp"
+#include "octet/train/layout/constraints.hpp"
 #include "octet/train/step/engine_layout.hpp"
 #include "octet/train/step/meshes.testing.hpp"
 #include "tests/testing/floats.hpp"
@@ -101,7 +101,7 @@ TEST(ShardGroups, AreRefusedByTheirKey) {
     config.ranks.zero = zero, config.ranks.shard = shard, config.planned_ranks = 6;
     const Subject subject = subject_of(config, 6);
     const Layout l = layout_of(config, 6);
-    return sentence(first_broken(l, subject, {LayoutRule::Holds::always, LayoutRule::Holds::here}), l, subject);
+    return sentence(first_broken(l, subject, {LayoutConstraint::Holds::always, LayoutConstraint::Holds::here}), l, subject);
   };
   EXPECT_EQ(refused(1, 3), "");
   EXPECT_EQ(refused(1, 4), "ranks.shard = 4: data x context = 6 must be a multiple of it; the nearest number is 3");

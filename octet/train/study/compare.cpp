@@ -11,6 +11,7 @@
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/study/first_gradient.hpp"
 #include "octet/train/study/study_hook.hpp"
+#include "octet/train/run/config/open_corpus.hpp"
 #include "octet/train/run/folder/gemm_algorithms_file.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/run/ranks/stop.hpp"
@@ -206,8 +207,7 @@ CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRa
   asked.runs();  // arms that cannot be are refused before the data is read
   StudyRanks ranks(on, asked.run.device);
   ranks.count_in(asked.run);
-  std::optional<Corpus> corpus;
-  ranks.long_work([&] { corpus.emplace(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary); });
+  const auto corpus = open_corpus(asked.run, ranks.communicator());
   require_possible(asked, ranks);
   fix_steps(asked, *corpus, ranks);
   asked.compare.text = to_text(corpus->fingerprint());
@@ -227,8 +227,7 @@ CompareOutcome resume_compare(const std::string& folder, Console::Kind console, 
   const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
   if (ranks.of_first(std::int64_t(leads && std::all_of(runs.begin(), runs.end(), over))) != 0)
     return carry_out(study, nullptr, console, ranks);
-  std::optional<Corpus> corpus;
-  ranks.long_work([&] { corpus.emplace(asked.data, asked.train, asked.model.shape().vocabulary); });
+  const auto corpus = open_corpus(asked, ranks.communicator());
   if (to_text(corpus->fingerprint()) != study.config().compare.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));

@@ -49,17 +49,36 @@ class Collect final : public nn::Visitor {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* sent = "weights sent between ranks";
+
+// Beside adapters the model's own weights have no masters. At stage 3 what GEMMs read of them is divided.
+std::vector<scaling::PlanRow> plan_of_adapters(const Engine& engine) {
+  const std::string values = engine.precision.activations() == DType::bf16 ? "bf16" : "f32";
+  std::vector<scaling::PlanRow> rows{{sent, 0, 0, values, "matrices of adapters: the masters, rounded to nearest"}};
+  std::int64_t bytes = 0, parts = 0;
+  for (const nn::FrozenBucket& b : engine.frozen.buckets()) bytes += b.all().count(), parts += b.part().count();
+  if (bytes > 0)
+    rows.push_back({sent, 0, 0, "operands",
+                    format("frozen matrices of blocks: {} as GEMMs read them, of which each rank keeps {}", bytes_text(double(bytes)),
+                           bytes_text(double(parts)))});
+  return rows;
+}
+
+}  // namespace
+
 std::vector<scaling::PlanRow> plan_of_sent_weights(Engine& engine, const EngineConfig& config) {
   if (!engine.parameters.share().divides(nn::Divided::masters)) return {};
+  if (config.adapters) return plan_of_adapters(engine);
   Collect layers(config, engine.precision.activations());
   engine.model->visit(layers);
   std::vector<scaling::PlanRow> rows;
   for (const Layers& l : layers.all) {
     const std::string which = layers.all.size() == 1 ? "matrices of blocks" : joined(l.patterns);
-    rows.push_back({"weights sent between ranks", 0, 0, l.precision, which + ": " + l.why});
+    rows.push_back({sent, 0, 0, l.precision, which + ": " + l.why});
   }
-  rows.push_back({"weights sent between ranks", 0, 0, layers.values(),
-                  "embedding, head and positions: the masters, rounded to nearest; vectors are f32"});
+  rows.push_back({sent, 0, 0, layers.values(), "embedding, head and positions: the masters, rounded to nearest; vectors are f32"});
   return rows;
 }
 

@@ -22,7 +22,7 @@ struct LowRank {
 ///   of columns   their A, and a copy of B. The gradient of B is a sum over members, as the layer's output
 ///
 /// So members exchange what their layer does, and gradients of copies.
-struct AdapterPart {
+struct AdapterShard {
   std::int64_t out, whole_in;         // rows of the own weight, and columns of the whole one
   std::int64_t first_column = 0;      // of the own weight in the whole one
   Shape a, b;                         // the own part of [n R, in] and of [rows of all blocks, R]
@@ -30,7 +30,7 @@ struct AdapterPart {
   std::vector<ops::RowBlock> blocks;  // rows of the own weight
 
   /// Throws ContractError for a form without rank or blocks, and a part without rows of each block.
-  AdapterPart(const Parameter& weight, const LowRank&, const Partition&);
+  AdapterShard(const Parameter& weight, const LowRank&, const Partition&);
 
  private:
   void divide_rows(const Parameter& weight, const LowRank&, const Partition&);

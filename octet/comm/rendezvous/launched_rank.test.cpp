@@ -1,4 +1,4 @@
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-Place place(const Environment& e) {
-  return place_among([&](const char* name) -> std::optional<std::string> {
+LaunchedRank place(const Environment& e) {
+  return launched_rank_among([&](const char* name) -> std::optional<std::string> {
     const auto it = e.find(name);
     return it == e.end() ? std::nullopt : std::optional(it->second);
   });
@@ -39,9 +39,9 @@ const Environment mpi{
 const Environment slurm{{"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "3"},      {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_LOCALID", "1"},
                         {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "123456"}, {"MASTER_ADDR", "node1"}};
 
-TEST(Place, OneProcessWithoutALauncher) {
+TEST(LaunchedRank, OneProcessWithoutALauncher) {
   for (const Environment& e : {Environment{}, Environment{{"OCTET_PORT", "5"}}, Environment{{"RANK", ""}, {"WORLD_SIZE", ""}}}) {
-    const Place p = place(e);
+    const LaunchedRank p = place(e);
     EXPECT_EQ(p.launcher, Launcher::none);
     EXPECT_EQ(p.rank, 0);
     EXPECT_EQ(p.size, 1);
@@ -49,8 +49,8 @@ TEST(Place, OneProcessWithoutALauncher) {
   }
 }
 
-TEST(Place, IsReadFromEachLauncher) {
-  const Place t = place(torch), m = place(mpi), s = place(slurm);
+TEST(LaunchedRank, IsReadFromEachLauncher) {
+  const LaunchedRank t = place(torch), m = place(mpi), s = place(slurm);
   EXPECT_EQ(t.launcher, Launcher::torchrun);
   EXPECT_EQ(t.rank, 5);
   EXPECT_EQ(t.size, 8);
@@ -69,23 +69,23 @@ TEST(Place, IsReadFromEachLauncher) {
   EXPECT_EQ(s.port, 20000 + 123456 % 20000);
 }
 
-TEST(Place, LeavesThePortOfTorchrunsAgentAlone) {
+TEST(LaunchedRank, LeavesThePortOfTorchrunsAgentAlone) {
   EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})).port, 29501);
   EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"MASTER_PORT", "65535"}})).port, 65534);
   EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).port, 29500);
   EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"OCTET_PORT", "4000"}})).port, 4000);
 }
 
-TEST(Place, AJobScriptOutsideOfAStepIsOneProcess) {
+TEST(LaunchedRank, AJobScriptOutsideOfAStepIsOneProcess) {
   EXPECT_EQ(place({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "1"}}).size, 1);
 }
 
-TEST(Place, SrunsVariablesYieldToThoseOfALauncherThatItStarted) {
+TEST(LaunchedRank, SrunsVariablesYieldToThoseOfALauncherThatItStarted) {
   EXPECT_EQ(place(with(slurm, torch)).rank, 5);
   EXPECT_EQ(place(with(slurm, mpi)).rank, 2);
 }
 
-TEST(Place, RefusalsNameTheVariable) {
+TEST(LaunchedRank, RefusalsNameTheVariable) {
   EXPECT_NE(refusal({{"RANK", "0"}}).find("WORLD_SIZE"), std::string::npos);
   EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("RANK"), std::string::npos);
   for (const char* bad : {"-1", "8", "x", "1x", " 1", "99999999999999999999"})
@@ -101,7 +101,7 @@ TEST(Place, RefusalsNameTheVariable) {
 const Environment task{{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"},         {"SLURM_STEP_NUM_TASKS", "2"},
                        {"SLURM_LOCALID", "1"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "7"}};
 
-TEST(Place, ARankThatAJobScriptExportedContradictsTheTaskOfSrun) {
+TEST(LaunchedRank, ARankThatAJobScriptExportedContradictsTheTaskOfSrun) {
   const Environment exported = with(task, {{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}});
   EXPECT_NE(refusal(with(exported, {{"RANK", "0"}})).find("SLURM_PROCID=1"), std::string::npos);
   EXPECT_EQ(refusal(with(exported, {{"RANK", "1"}})), "");
@@ -110,7 +110,7 @@ TEST(Place, ARankThatAJobScriptExportedContradictsTheTaskOfSrun) {
   EXPECT_NE(refusal(with(exported, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})).find("WORLD_SIZE=1"), std::string::npos);
 }
 
-TEST(Place, RanksOfPmixAndLocalRanksThatContradictAreRefused) {
+TEST(LaunchedRank, RanksOfPmixAndLocalRanksThatContradictAreRefused) {
   EXPECT_EQ(place(with(task, {{"PMIX_RANK", "1"}})).rank, 1);
   EXPECT_NE(refusal(with(task, {{"PMIX_RANK", "0"}})).find("PMIX_RANK=0"), std::string::npos);
   EXPECT_NE(refusal(with(mpi, {{"PMIX_RANK", "3"}})).find("OMPI_COMM_WORLD_RANK=2"), std::string::npos);
@@ -118,7 +118,7 @@ TEST(Place, RanksOfPmixAndLocalRanksThatContradictAreRefused) {
   EXPECT_NE(refusal(both).find("OMPI_COMM_WORLD_LOCAL_RANK=0"), std::string::npos);
 }
 
-TEST(Place, KnowsTheTasksOfItsHostUnderSrun) {
+TEST(LaunchedRank, KnowsTheTasksOfItsHostUnderSrun) {
   const auto on = [&](const char* list, const char* node) {
     return place(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", list}, {"SLURM_NODEID", node}})).local_size;
   };
@@ -129,7 +129,7 @@ TEST(Place, KnowsTheTasksOfItsHostUnderSrun) {
     EXPECT_EQ(refusal(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", bad}, {"SLURM_NODEID", "0"}})).empty(), std::string(bad).empty()) << bad;
 }
 
-TEST(Place, ThreadsAreRanksOnlyOfOneProcess) {
+TEST(LaunchedRank, ThreadsAreRanksOnlyOfOneProcess) {
   const auto ranks = [](const Environment& e) {
     return thread_ranks_among([&](const char* name) -> std::optional<std::string> {
       const auto it = e.find(name);
@@ -143,7 +143,7 @@ TEST(Place, ThreadsAreRanksOnlyOfOneProcess) {
   EXPECT_THROW(ranks(with(mpi, {{"OCTET_THREAD_RANKS", "4"}})), ConfigError);
 }
 
-TEST(Place, MpiUnderSrunNeedsPmix) {
+TEST(LaunchedRank, MpiUnderSrunNeedsPmix) {
   const auto error = [](const Environment& e) -> std::string {
     try {
       require_mpi_start(place(e), [&](const char* name) -> std::optional<std::string> {
@@ -160,7 +160,7 @@ TEST(Place, MpiUnderSrunNeedsPmix) {
   EXPECT_EQ(error({}), "");
 }
 
-TEST(Place, EqualVariablesOfTwoLaunchersAreNoContradiction) {
+TEST(LaunchedRank, EqualVariablesOfTwoLaunchersAreNoContradiction) {
   EXPECT_EQ(place(with(mpi, {{"RANK", "2"}, {"WORLD_SIZE", "4"}})).launcher, Launcher::mpirun);
 }
 

@@ -1,4 +1,4 @@
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -48,9 +48,9 @@ constexpr Names torchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}
 constexpr Names mpirun{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Names srun{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
 
-std::optional<Place> read_place(const Reader& r, Launcher launcher, const Names& n) {
+std::optional<LaunchedRank> read_rank(const Reader& r, Launcher launcher, const Names& n) {
   if (!r.text(n.rank) && !r.text(n.size)) return {};
-  Place p{.launcher = launcher};
+  LaunchedRank p{.launcher = launcher};
   p.size = r.required(n.size, 1, most_ranks, n.rank);
   p.rank = r.required(n.rank, 0, most_ranks, n.size);
   if (p.rank >= p.size) throw ConfigError(format("{}={} must be less than {}={}", n.rank, p.rank, n.size, p.size));
@@ -65,7 +65,7 @@ std::optional<Place> read_place(const Reader& r, Launcher launcher, const Names&
 
 constexpr const char* remedy = "unset the variables of the launcher that did not start this process";
 
-void compare(const Reader& r, const Place& torch, const Place& mpi) {
+void compare(const Reader& r, const LaunchedRank& torch, const LaunchedRank& mpi) {
   if (torch.rank != mpi.rank || torch.size != mpi.size)
     throw ConfigError(format("RANK={} of WORLD_SIZE={} contradicts OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}: {}", torch.rank,
                              torch.size, mpi.rank, mpi.size, remedy));
@@ -74,7 +74,7 @@ void compare(const Reader& r, const Place& torch, const Place& mpi) {
 }
 
 // A script that exports RANK gives all tasks of srun the same one. torchrun's ranks, and those of mpirun, are not srun's tasks.
-void compare_with_step(const Reader& r, const Place& torch) {
+void compare_with_step(const Reader& r, const LaunchedRank& torch) {
   if (!r.text("SLURM_STEP_ID") || r.text("TORCHELASTIC_RUN_ID")) return;
   const auto task = r.number(srun.rank, 0, most_ranks), tasks = r.number(srun.size, 1, most_ranks);
   if (!task || !tasks || *tasks == 1 || torch.size > *tasks || (torch.size == *tasks && torch.rank == *task)) return;
@@ -84,7 +84,7 @@ void compare_with_step(const Reader& r, const Place& torch) {
              torch.rank, torch.size, *task, *tasks));
 }
 
-void compare_with_pmix(const Reader& r, const Place& p, const char* rank) {
+void compare_with_pmix(const Reader& r, const LaunchedRank& p, const char* rank) {
   const auto pmix = r.number("PMIX_RANK", 0, most_ranks);
   if (pmix && *pmix != p.rank) throw ConfigError(format("PMIX_RANK={} contradicts {}={}: {}", *pmix, rank, p.rank, remedy));
 }
@@ -108,8 +108,8 @@ std::optional<int> tasks_on(std::string_view list, int node) {
   return {};
 }
 
-std::optional<Place> read_step(const Reader& r) {
-  auto p = read_place(r, Launcher::srun, srun);
+std::optional<LaunchedRank> read_step(const Reader& r) {
+  auto p = read_rank(r, Launcher::srun, srun);
   const auto list = r.text("SLURM_STEP_TASKS_PER_NODE");
   const auto node = r.number("SLURM_NODEID", 0, most_ranks);
   if (!p || !list || !node) return p;
@@ -120,7 +120,7 @@ std::optional<Place> read_step(const Reader& r) {
   return p;
 }
 
-void set_torchrun_address(const Reader& r, Place& p) {
+void set_torchrun_address(const Reader& r, LaunchedRank& p) {
   const auto host = r.text("MASTER_ADDR");
   const auto port = r.number("MASTER_PORT", 1, 65535);
   if (p.size == 1) return;
@@ -133,7 +133,7 @@ void set_torchrun_address(const Reader& r, Place& p) {
   p.port = !taken ? *port : *port < 65535 ? *port + 1 : *port - 1;
 }
 
-void set_srun_address(const Reader& r, Place& p) {
+void set_srun_address(const Reader& r, LaunchedRank& p) {
   if (p.size == 1) return;
   p.host = r.text("MASTER_ADDR").value_or("");
   if (p.host.empty() && r.number("SLURM_STEP_NUM_NODES", 1, most_ranks).value_or(2) == 1) p.host = "127.0.0.1";
@@ -147,10 +147,10 @@ void set_srun_address(const Reader& r, Place& p) {
 
 }  // namespace
 
-Place place_among(const Variables& get) {
+LaunchedRank launched_rank_among(const Variables& get) {
   const Reader r(get);
-  const auto torch = read_place(r, Launcher::torchrun, torchrun), mpi = read_place(r, Launcher::mpirun, mpirun);
-  Place p;
+  const auto torch = read_rank(r, Launcher::torchrun, torchrun), mpi = read_rank(r, Launcher::mpirun, mpirun);
+  LaunchedRank p;
   if (torch && mpi) compare(r, *torch, *mpi);
   if (mpi) {
     p = *mpi;
@@ -160,7 +160,7 @@ Place place_among(const Variables& get) {
     compare_with_step(r, p);
     set_torchrun_address(r, p);
   } else if (r.text("SLURM_STEP_ID")) {
-    p = read_step(r).value_or(Place{});
+    p = read_step(r).value_or(LaunchedRank{});
     compare_with_pmix(r, p, srun.rank);
     set_srun_address(r, p);
   }
@@ -173,13 +173,13 @@ int thread_ranks_among(const Variables& get) {
   const Reader r(get);
   const auto ranks = r.number("OCTET_THREAD_RANKS", 1, 1024);
   if (!ranks) return 0;
-  if (const Place p = place_among(get); p.size > 1)
+  if (const LaunchedRank p = launched_rank_among(get); p.size > 1)
     throw ConfigError(
         format("OCTET_THREAD_RANKS={}, but {} has started {} processes: unset OCTET_THREAD_RANKS", *ranks, name(p.launcher), p.size));
   return *ranks;
 }
 
-void require_mpi_start(const Place& p, const Variables& get) {
+void require_mpi_start(const LaunchedRank& p, const Variables& get) {
   if (p.launcher != Launcher::srun || p.size == 1 || get("PMIX_RANK")) return;
   throw ConfigError(
       format("srun has started {} tasks without PMIx, by which MPI finds them: use srun --mpi=pmix, or call mpirun or octet launch in the "
@@ -192,7 +192,7 @@ std::optional<std::string> environment_variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-Place place_from_environment() { return place_among(environment_variable); }
+LaunchedRank launched_rank_from_environment() { return launched_rank_among(environment_variable); }
 int thread_ranks_from_environment() { return thread_ranks_among(environment_variable); }
 
 }  // namespace octet::comm

@@ -1,4 +1,4 @@
-#include "octet/nn/adapter_part.hpp"
+#include "octet/nn/adapter_shard.hpp"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ std::int64_t LowRank::rows() const {
   return n;
 }
 
-AdapterPart::AdapterPart(const Parameter& weight, const LowRank& form, const Partition& p)
+AdapterShard::AdapterShard(const Parameter& weight, const LowRank& form, const Partition& p)
     : out(weight.shape[0]),
       whole_in(weight.whole()[1]),
       a{std::int64_t(form.blocks.size()) * form.rank, whole_in},
@@ -22,14 +22,14 @@ AdapterPart::AdapterPart(const Parameter& weight, const LowRank& form, const Par
   else divide_rows(weight, form, p);
 }
 
-void AdapterPart::divide_columns(const Parameter& weight, const Partition& p) {
+void AdapterShard::divide_columns(const Parameter& weight, const Partition& p) {
   first_column = weight.cut.pieces.front().first;
   cut_of_a = Cut::of_columns(a, first_column, weight.shape[1]), cut_of_b = own_copy(p, b);
   a = {a[0], weight.shape[1]};
 }
 
 // Rows of the own weight are those of its pieces, in their order. Those that other members have, too, are the last ones.
-void AdapterPart::divide_rows(const Parameter& weight, const LowRank& form, const Partition& p) {
+void AdapterShard::divide_rows(const Parameter& weight, const LowRank& form, const Partition& p) {
   const std::int64_t in = weight.shape[1], rank = form.rank;
   const std::int64_t alone = weight.cut.copies == 1 ? weight.shape[0] : weight.cut.alone / in;
   cut_of_b.whole = b, cut_of_a = own_copy(p, a), blocks.clear();

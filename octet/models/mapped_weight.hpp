@@ -19,9 +19,9 @@ inline std::string input_scale_of(std::string_view weight) { return std::string(
 
 /// A slice of a weight map and its parameter. Copies values between parameter and file in portions, so that no second copy of a model is in
 /// memory.
-class WeightPlace {
+class MappedWeight {
  public:
-  WeightPlace(WeightSlice slice, Parameter& parameter);
+  MappedWeight(WeightSlice slice, Parameter& parameter);
 
   const std::string& name() const { return slice_.name; }
   bool alias() const { return slice_.alias; }
@@ -67,7 +67,7 @@ class WeightPlace {
 };
 
 /// Every slice with its parameter. ContractError unless the slices cover the parameters, all of them, in order and without gaps.
-std::vector<WeightPlace> placed(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
+std::vector<MappedWeight> mapped_weights(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
 /// Zeros in the rows that no slice covers, of parameters with memory.
 void clear_padding(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
 

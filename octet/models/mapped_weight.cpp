@@ -1,4 +1,4 @@
-#include "octet/models/weight_place.hpp"
+#include "octet/models/mapped_weight.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ std::map<std::string_view, std::int64_t> covered_rows(const std::vector<WeightSl
 
 }  // namespace
 
-WeightPlace::WeightPlace(WeightSlice slice, Parameter& parameter) : slice_(std::move(slice)), parameter_(&parameter) {
+MappedWeight::MappedWeight(WeightSlice slice, Parameter& parameter) : slice_(std::move(slice)), parameter_(&parameter) {
   const std::int64_t columns = columns_of(parameter);
   check(parameter.shape.rank <= 2 && slice_.first >= 0 && slice_.rows > 0 && slice_.first + slice_.rows <= parameter.shape[0],
         "weight map: {} takes rows {} to {} of {} {}", slice_.name, slice_.first, slice_.first + slice_.rows, parameter.path,
@@ -38,22 +38,22 @@ WeightPlace::WeightPlace(WeightSlice slice, Parameter& parameter) : slice_(std::
   begin_ = parameter.value ? parameter.value.values().f32() + slice_.first * columns : nullptr;
 }
 
-std::vector<std::int64_t> WeightPlace::stored_shape() const {
+std::vector<std::int64_t> MappedWeight::stored_shape() const {
   if (parameter_->shape.rank == 1) return {stored_rows_};
   return {stored_rows_, stored_columns_};
 }
 
-bool WeightPlace::has_codes(const WeightForm& form) const {
+bool MappedWeight::has_codes(const WeightForm& form) const {
   return form.has_codes() && parameter_->shape.rank == 2 && parameter_->role != ParameterRole::router &&
          parameter_->path.starts_with("layers.") && !form.keeps(parameter_->path);
 }
 
-bool WeightPlace::has_own_blocks(const WeightForm& form) const {
+bool MappedWeight::has_own_blocks(const WeightForm& form) const {
   const std::int64_t high = std::max(1, form.block().rows), end = slice_.first + slice_.rows;
   return slice_.first % high == 0 && (end % high == 0 || end == parameter_->shape[0]);
 }
 
-std::vector<io::TensorSpec> WeightPlace::specs(const WeightForm& form) const {
+std::vector<io::TensorSpec> MappedWeight::specs(const WeightForm& form) const {
   const bool f32 = form.dtype == DType::f32 || slice_.wide;
   if (!has_codes(form)) return {{slice_.name, f32 ? io::StoredDType::f32 : io::StoredDType::bf16, stored_shape()}};
   const ScaleBlock block = form.block();
@@ -64,12 +64,12 @@ std::vector<io::TensorSpec> WeightPlace::specs(const WeightForm& form) const {
   return out;
 }
 
-std::int64_t WeightPlace::portion(std::int64_t multiple_of) const {
+std::int64_t MappedWeight::portion(std::int64_t multiple_of) const {
   return round_up(std::max<std::int64_t>(1, portion_elements / stored_columns_), multiple_of);
 }
 
 template <class Visit>
-void WeightPlace::for_each_portion(std::int64_t multiple_of, Visit visit) const {
+void MappedWeight::for_each_portion(std::int64_t multiple_of, Visit visit) const {
   std::vector<float> values;
   for (std::int64_t r = 0; r < stored_rows_; r += portion(multiple_of)) {
     values.resize(std::size_t(std::min(portion(multiple_of), stored_rows_ - r) * stored_columns_));
@@ -79,7 +79,7 @@ void WeightPlace::for_each_portion(std::int64_t multiple_of, Visit visit) const 
 
 // copy(value here, value of the file) for rows from `first` on, each by one thread.
 template <class Value, class Copy>
-void WeightPlace::each_value(std::int64_t first, std::span<Value> values, const Copy& copy) const {
+void MappedWeight::each_value(std::int64_t first, std::span<Value> values, const Copy& copy) const {
   const std::int64_t rows = std::int64_t(values.size()) / stored_columns_;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
@@ -91,15 +91,15 @@ void WeightPlace::each_value(std::int64_t first, std::span<Value> values, const 
   }
 }
 
-void WeightPlace::gather(std::int64_t first, std::vector<float>& values) const {
+void MappedWeight::gather(std::int64_t first, std::vector<float>& values) const {
   each_value(first, std::span(values), [](const float& here, float& of_file) { of_file = here; });
 }
 
-void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) const {
+void MappedWeight::scatter(std::int64_t first, const std::vector<float>& values) const {
   each_value(first, std::span(values), [](float& here, const float& of_file) { here = of_file; });
 }
 
-void WeightPlace::visit_rows(std::int64_t multiple_of, const std::function<void(std::span<const float>)>& visit) const {
+void MappedWeight::visit_rows(std::int64_t multiple_of, const std::function<void(std::span<const float>)>& visit) const {
   check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
   for_each_portion(multiple_of, [&](std::int64_t r, std::vector<float>& values) {
     gather(r, values), visit(values);
@@ -107,7 +107,7 @@ void WeightPlace::visit_rows(std::int64_t multiple_of, const std::function<void(
   });
 }
 
-void WeightPlace::write(io::TensorFolderWriter& writer, const WeightForm& form) const {
+void MappedWeight::write(io::TensorFolderWriter& writer, const WeightForm& form) const {
   check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
   if (has_codes(form)) return write_codes(writer, form);
   for_each_portion(1, [&](std::int64_t r, std::vector<float>& values) {
@@ -118,7 +118,7 @@ void WeightPlace::write(io::TensorFolderWriter& writer, const WeightForm& form) 
 }
 
 // One scale per tensor is that of the whole parameter, as the quantizer of training has it.
-void WeightPlace::write_codes(io::TensorFolderWriter& writer, const WeightForm& form) const {
+void MappedWeight::write_codes(io::TensorFolderWriter& writer, const WeightForm& form) const {
   const ScaleBlock block = form.block();
   const float* const all = parameter_->value.values().f32();
   const float amax = block.whole_tensor() ? largest({all, std::size_t(parameter_->shape.count())}) : 0;
@@ -138,7 +138,7 @@ void WeightPlace::write_codes(io::TensorFolderWriter& writer, const WeightForm& 
     writer.append(input_scale_name(), io::from_f32(std::span(&input->second, 1), io::StoredDType::f32));
 }
 
-void WeightPlace::read(const WeightView& weight) const {
+void MappedWeight::read(const WeightView& weight) const {
   if (elsewhere()) return;
   for_each_portion(weight.row_block(), [&](std::int64_t r, std::vector<float>& values) {
     weight.read(r, stored_columns_, values);
@@ -147,7 +147,7 @@ void WeightPlace::read(const WeightView& weight) const {
   });
 }
 
-bool WeightPlace::holds(const WeightView& weight) const {
+bool MappedWeight::holds(const WeightView& weight) const {
   bool same = true;
   std::vector<float> ours;
   if (elsewhere()) return true;
@@ -159,12 +159,12 @@ bool WeightPlace::holds(const WeightView& weight) const {
   return same;
 }
 
-std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {
+std::vector<MappedWeight> mapped_weights(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {
   std::map<std::string_view, Parameter*> by_path;
   for (Parameter* p : parameters) by_path.emplace(p->path, p);
   const auto covered = covered_rows(slices);
   for (const auto& [path, p] : by_path) check(covered.contains(path), "weight map: nothing is stored of parameter {} {}", path, p->shape);
-  std::vector<WeightPlace> out;
+  std::vector<MappedWeight> out;
   for (const WeightSlice& s : slices) {
     const auto found = by_path.find(s.parameter);
     check(found != by_path.end(), "weight map: {} belongs to parameter {}, which the model does not have", s.name, s.parameter);

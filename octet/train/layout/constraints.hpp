@@ -11,7 +11,7 @@ namespace octet::train {
 
 /// A rule of which axes, models, recipes and storages go together. An engine throws from the list of these, the planner searches by it, and
 /// the guide to layouts prints it.
-struct LayoutRule {
+struct LayoutConstraint {
   enum class Holds : std::uint8_t {
     always,   // for any program
     here,     // this version does not train other layouts
@@ -34,12 +34,12 @@ struct LayoutRule {
 };
 
 /// All of them, in the order in which they are asked.
-const std::vector<LayoutRule>& layout_rules();
+const std::vector<LayoutConstraint>& layout_constraints();
 
 /// The first rule of these kinds that the layout breaks; null for none.
-const LayoutRule* first_broken(const Layout&, const Subject&, std::initializer_list<LayoutRule::Holds>);
+const LayoutConstraint* first_broken(const Layout&, const Subject&, std::initializer_list<LayoutConstraint::Holds>);
 /// Its sentence: "ranks.tensor = 4: model.heads = 14 must be a multiple of it; ..."; "" for null.
-std::string sentence(const LayoutRule*, const Layout&, const Subject&);
+std::string sentence(const LayoutConstraint*, const Layout&, const Subject&);
 
 /// Whether this version trains the layout, and ConfigError with the rule that it breaks where it does not.
 bool trains(const Layout&, const Subject&);

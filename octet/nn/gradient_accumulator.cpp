@@ -1,14 +1,14 @@
-#include "octet/nn/sum_of_parts.hpp"
+#include "octet/nn/gradient_accumulator.hpp"
 
 namespace octet::nn {
 
-SumOfParts::SumOfParts(Stream& stream, Parameter& p, DType type, bool used) : parameter_(p), used_(used) {
+GradientAccumulator::GradientAccumulator(Stream& stream, Parameter& p, DType type, bool used) : parameter_(p), used_(used) {
   if (!used || !trains(p) || !p.gradient.coded()) return;
   codes_ = p.gradient.stored();
   p.gradient.bind(Stored::plain(stream.zeros(p.shape, type, Lifetime::scratch, Category::workspace)), p.gradient.draws());
 }
 
-void SumOfParts::end(Stream& stream) {
+void GradientAccumulator::end(Stream& stream) {
   if (!used_) return;
   if (codes_) {
     const Tensor sum = parameter_.gradient.stored().values();

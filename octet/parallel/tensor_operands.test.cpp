@@ -87,10 +87,10 @@ Operands operands_of(int parts, const scaling::PrecisionConfig& config) {
   return out;
 }
 
-class DividedOperands : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Recipes, DividedOperands, ::testing::Values("current", "delayed", "global"));
+class TensorOperands : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Recipes, TensorOperands, ::testing::Values("current", "delayed", "global"));
 
-TEST_P(DividedOperands, HaveTheCodesAndTheScaleOfOneRank) {
+TEST_P(TensorOperands, HaveTheCodesAndTheScaleOfOneRank) {
   const scaling::PrecisionConfig config{.recipe = GetParam()};
   const Operands one = operands_of(1, config);
   ASSERT_EQ(one.x_rows.values.size(), std::size_t(tokens * columns));
@@ -129,7 +129,7 @@ std::vector<std::vector<float>> gathered_by(int parts, const scaling::PrecisionC
   return out;
 }
 
-TEST_P(DividedOperands, OfGatheredRowsAreThoseOfOneRank) {
+TEST_P(TensorOperands, OfGatheredRowsAreThoseOfOneRank) {
   const scaling::PrecisionConfig config{.recipe = GetParam()};
   const auto one = gathered_by(1, config);
   EXPECT_EQ(one[0], one[6]) << "produced, and there";
@@ -137,7 +137,7 @@ TEST_P(DividedOperands, OfGatheredRowsAreThoseOfOneRank) {
   for (const int parts : {2, 4}) EXPECT_EQ(gathered_by(parts, config), one) << parts;
 }
 
-TEST(DividedOperands, WouldHaveOtherScalesByTheirOwnMaxima) {
+TEST(TensorOperands, WouldHaveOtherScalesByTheirOwnMaxima) {
   const scaling::PrecisionConfig config{.recipe = "current"};
   const auto own_scale = [&](int part) {
     Stream stream(Device::cpu);

@@ -11,7 +11,7 @@
 namespace octet::tokenizer {
 
 /// The ids of parts that were encoded before: a table with one place per hash, 4 MiB. A part of more bytes or ids is not stored.
-class PartCache {
+class PreTokenCache {
  public:
   static constexpr std::size_t most_bytes = 30, most_ids = 8;
 
@@ -21,7 +21,7 @@ class PartCache {
     std::array<std::int32_t, most_ids> id;
   };
 
-  PartCache() : entries_(places) {}
+  PreTokenCache() : entries_(places) {}
   /// The place of a part of 1 to most_bytes bytes.
   Entry& place_of(std::string_view part) {
     std::uint64_t hash = part.size() * factor;

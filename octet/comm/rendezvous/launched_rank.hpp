@@ -17,7 +17,7 @@ constexpr std::string_view name(Launcher l) {
 }
 
 /// This process among the ranks.
-struct Place {
+struct LaunchedRank {
   Launcher launcher = Launcher::none;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of this host
@@ -41,9 +41,9 @@ using Variables = std::function<std::optional<std::string>(const char*)>;
 ///   - torchrun's and mpirun's rank, size or local rank differ
 ///   - PMIX_RANK is not the rank of mpirun or srun that it belongs to
 ///   - RANK of WORLD_SIZE is not the rank that srun gave to this task, and no torchrun runs (TORCHELASTIC_RUN_ID): a job script exported it
-Place place_among(const Variables&);
+LaunchedRank launched_rank_among(const Variables&);
 /// The same with this process' environment.
-Place place_from_environment();
+LaunchedRank launched_rank_from_environment();
 
 /// Ranks that shall be threads of this process (OCTET_THREAD_RANKS, which `octet launch` sets where there is no MPI); 0: not asked for.
 /// Throws ConfigError if it is no integer from 1 to 1024, or a launcher has started several processes as well.
@@ -52,7 +52,7 @@ int thread_ranks_from_environment();
 
 /// Whether MPI can find the other ranks: mpirun, srun --mpi=pmix, or one process alone.
 /// Throws ConfigError that names the remedy where srun started several tasks without PMIx.
-void require_mpi_start(const Place&, const Variables&);
+void require_mpi_start(const LaunchedRank&, const Variables&);
 
 /// Variables of this process.
 std::optional<std::string> environment_variable(const char* name);
