@@ -297,18 +297,26 @@ TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) 
   EXPECT_TRUE(weights("threads") == weights("processes"));
 }
 
+class LaunchFewerRanks : public LaunchMpiTraining {
+ protected:
+  // The last of so many ranks is killed in two starts in a row, in the first one after a checkpoint.
+  void lose_twice(BegunOctet& launcher, const std::string& run, int ranks) {
+    pid_t victim = 0;
+    for (int start = 0; start < 2; ++start) {
+      victim = rank_process(launcher, ranks - 1, victim);
+      while (launcher.running() && !has_checkpoint(run)) std::this_thread::sleep_for(1ms);
+      ASSERT_EQ(::kill(victim, SIGKILL), 0) << bytes_of(scratch.at("err"));
+    }
+  }
+};
+
 // Rank 2 is killed whenever there are 3. 12 sequences of a step are 3 x 2 x 2, and then 2 x 2 x 3.
-TEST_F(LaunchMpiTraining, ARankThatDoesNotComeBackIsLeftOut) {
+TEST_F(LaunchFewerRanks, LeaveOutARankThatDoesNotComeBack) {
   BegunOctet launcher(
       "launch --ranks 3 --restarts 3 --min-ranks 2 --grace 1 train run.toml --steps 40 --set train.accumulate=2 --set ranks.data=3 "
       "--set ranks.zero=1 --name fewer",
       scratch.folder(), scratch.at("err"));
-  pid_t victim = 0;
-  for (int start = 0; start < 2; ++start) {
-    victim = rank_process(launcher, 2, victim);
-    while (launcher.running() && !has_checkpoint("fewer")) std::this_thread::sleep_for(1ms);
-    ASSERT_EQ(::kill(victim, SIGKILL), 0) << bytes_of(scratch.at("err"));
-  }
+  lose_twice(launcher, "fewer", 3);
   EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
   const std::string err = bytes_of(scratch.at("err"));
   EXPECT_EQ(count(err, "rank 2 was killed by signal 9 (SIGKILL)"), 2u) << err;
@@ -317,6 +325,31 @@ TEST_F(LaunchMpiTraining, ARankThatDoesNotComeBackIsLeftOut) {
   const std::string config = bytes_of(scratch.at("runs/fewer/config.toml"));
   EXPECT_TRUE(has(config, "\naccumulate = 3\n") && has(config, "[ranks]\ndata = 2\n")) << config;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/fewer/run.json")), "\"finished\""));
+}
+
+// 3 ranks are no groups of 2, so 12 sequences of a step are 4 x 1 x 3, and then 2 x 1 x 6.
+TEST_F(LaunchFewerRanks, AreCompleteGroupsOfThoseThatDivideState) {
+  BegunOctet launcher(
+      "launch --ranks 4 --restarts 2 --min-ranks 2 --grace 1 train run.toml --steps 24 --set train.batch=1 --set train.accumulate=3 "
+      "--set ranks.data=4 --set ranks.zero=1 --set ranks.shard=2 --name groups",
+      scratch.folder(), scratch.at("err"));
+  lose_twice(launcher, "groups", 4);
+  EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_EQ(count(err, "rank 3 was lost in two starts in a row and is left out: the run continues on 2 ranks"), 1u) << err;
+  const std::string config = bytes_of(scratch.at("runs/groups/config.toml"));
+  EXPECT_TRUE(has(config, "\nbatch = 1\naccumulate = 6\n") && has(config, "[ranks]\ndata = 2\n")) << config;
+}
+
+// Of 2 ranks at least 2 are wanted, so all start again until no restart is left.
+TEST_F(LaunchFewerRanks, AreNotFewerThanTheOptionSays) {
+  BegunOctet launcher("launch --ranks 2 --restarts 1 --min-ranks 2 --grace 1 train run.toml --steps 400 --name all", scratch.folder(),
+                      scratch.at("err"));
+  lose_twice(launcher, "all", 2);
+  EXPECT_EQ(launcher.end(), 128 + SIGKILL);
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_EQ(count(err, "starting again, resuming runs/all; 0 restarts are left after this"), 1u) << err;
+  EXPECT_TRUE(has(err, "no restart is left") && !has(err, "left out")) << err;
 }
 
 TEST_F(LaunchMpiTraining, ARemovedFolderOfTheLauncherEndsInOrderAndStartsAgain) {

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from experts import Experts
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -21,6 +23,9 @@ class Shape:
     tied: bool = False
     rope_theta: float = 1e4
     positions: int = 0       # learned ones
+    experts: int = 0         # in the place of an MLP, of `hidden` columns each; `chosen` of them by each token
+    chosen: int = 0
+    whole_norms: bool = False  # one norm of all query heads, and one of all key heads
 
 
 SHAPES = {
@@ -29,6 +34,8 @@ SHAPES = {
     "qwen2.5-0.5b": Shape(896, 24, 14, 2, 64, 4864, 151936, qkv_bias=True, tied=True, rope_theta=1e6),
     "qwen2.5-1.5b": Shape(1536, 28, 12, 2, 128, 8960, 151936, qkv_bias=True, tied=True, rope_theta=1e6),
     "qwen2.5-7b": Shape(3584, 28, 28, 4, 128, 18944, 152064, qkv_bias=True, rope_theta=1e6),
+    "olmoe-tiny": Shape(256, 4, 4, 4, 64, 256, 257, experts=8, chosen=2, whole_norms=True),
+    "olmoe-1b-7b": Shape(2048, 16, 16, 16, 128, 1024, 50304, experts=64, chosen=8, whole_norms=True),
     "llama-3-8b": Shape(4096, 32, 32, 8, 128, 14336, 128256, rope_theta=5e5),
 }
 
@@ -48,14 +55,21 @@ class Block(nn.Module):
         self.norm1, self.norm2 = norm(), norm()
         self.qkv = nn.Linear(s.width, (s.heads + 2 * s.kv_heads) * s.head_dim, bias=s.qkv_bias)
         self.out = nn.Linear(s.heads * s.head_dim, s.width, bias=bias)
-        self.mlp_in = nn.Linear(s.width, (2 if s.gated else 1) * s.hidden, bias=bias)
-        self.mlp_out = nn.Linear(s.hidden, s.width, bias=bias)
+        if s.whole_norms:
+            self.q_norm, self.k_norm = nn.RMSNorm(s.heads * s.head_dim, eps=1e-5), nn.RMSNorm(s.kv_heads * s.head_dim, eps=1e-5)
+        if s.experts:
+            self.experts = Experts(s.width, s.hidden, s.experts, s.chosen)
+        else:
+            self.mlp_in = nn.Linear(s.width, (2 if s.gated else 1) * s.hidden, bias=bias)
+            self.mlp_out = nn.Linear(s.hidden, s.width, bias=bias)
         self.native_gqa = True
 
     def attend(self, x, cos, sin):
         s, (B, S, _) = self.s, x.shape
-        qkv = self.qkv(x).view(B, S, s.heads + 2 * s.kv_heads, s.head_dim).transpose(1, 2)
-        q, k, v = qkv.split([s.heads, s.kv_heads, s.kv_heads], dim=1)
+        q, k, v = self.qkv(x).split([n * s.head_dim for n in (s.heads, s.kv_heads, s.kv_heads)], dim=-1)
+        if s.whole_norms:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = (t.view(B, S, -1, s.head_dim).transpose(1, 2) for t in (q, k, v))
         if cos is not None:
             q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         grouped = s.heads != s.kv_heads
@@ -65,6 +79,8 @@ class Block(nn.Module):
         return self.out(o.transpose(1, 2).reshape(B, S, s.heads * s.head_dim))
 
     def feed(self, x):
+        if self.s.experts:
+            return self.experts(x.flatten(0, 1)).view_as(x)
         h = self.mlp_in(x)
         if not self.s.gated:
             return self.mlp_out(F.gelu(h, approximate="tanh"))

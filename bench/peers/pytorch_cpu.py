@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from decoder import SHAPES, Decoder
 from measure import show, spread
 
-CASES = {"demo": ("llama-tiny", 4, 256), "4x64": ("gpt2-124m", 4, 64), "4x512": ("gpt2-124m", 4, 512)}
+CASES = {"demo": ("llama-tiny", 4, 256), "4x64": ("gpt2-124m", 4, 64), "4x512": ("gpt2-124m", 4, 512), "experts": ("olmoe-tiny", 4, 256)}
 PRECISIONS = ("fp32", "autocast", "bf16")
 
 

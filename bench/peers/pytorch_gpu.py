@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains the shapes of Octet's GPU benchmarks with PyTorch: compiled blocks, cuDNN attention, fused AdamW, chunked cross-entropy.
 
-BF16 weights, gradients and moments. FP8: every linear layer of the blocks by torchao's tensorwise recipe where torchao can be imported,
+BF16 weights, gradients and moments. Experts are `torch._grouped_mm` in BF16 (experts.py), with balanced or natural loads. FP8: every linear layer of the blocks by torchao's tensorwise recipe where torchao can be imported,
 otherwise by `ScaledLinear` below, which scales every tensor by its own maximum just as that does; the output says which.
 """
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from torch import nn
 from decoder import SHAPES, Decoder
 from measure import show, spread
 
-MICRO_BATCH = {"qwen2.5-0.5b": 4, "qwen2.5-1.5b": 4, "qwen2.5-7b": 2, "llama-3-8b": 2}
-TOKENS_PER_STEP = {"qwen2.5-0.5b": 524288, "qwen2.5-1.5b": 524288, "qwen2.5-7b": 131072, "llama-3-8b": 131072}
+MICRO_BATCH = {"qwen2.5-0.5b": 4, "qwen2.5-1.5b": 4, "qwen2.5-7b": 2, "llama-3-8b": 2, "olmoe-1b-7b": 2}
+TOKENS_PER_STEP = {"qwen2.5-0.5b": 524288, "qwen2.5-1.5b": 524288, "qwen2.5-7b": 131072, "llama-3-8b": 131072, "olmoe-1b-7b": 32768}
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 
 
@@ -59,18 +60,29 @@ class ScaledLinear(nn.Linear):
         return y if self.bias is None else y + self.bias
 
 
+def make_torchao(blocks, recipe="tensorwise", emulate=False):
+    """Turns the blocks' linear layers into torchao's; returns what by. emulate: on devices without 8-bit products."""
+    from torchao import __version__
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+    config = Float8LinearConfig.from_recipe_name(recipe)
+    convert_to_float8_training(blocks, config=dataclasses.replace(config, emulate=True) if emulate else config)
+    return f"torchao {__version__} {recipe}"
+
+
+def make_scaled(blocks):
+    """Turns the blocks' linear layers into `ScaledLinear`; returns what by."""
+    for module in blocks.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = ScaledLinear
+    return "torch._scaled_mm, dynamic tensorwise scaling of our own"
+
+
 def make_fp8(blocks):
-    """Turns the blocks' linear layers into FP8; returns what by."""
+    """By torchao where it can be imported."""
     try:
-        from torchao import __version__
-        from torchao.float8 import convert_to_float8_training
-        convert_to_float8_training(blocks)
-        return f"torchao {__version__} tensorwise"
+        return make_torchao(blocks)
     except ImportError:
-        for module in blocks.modules():
-            if type(module) is nn.Linear:
-                module.__class__ = ScaledLinear
-        return "torch._scaled_mm, dynamic tensorwise scaling of our own"
+        return make_scaled(blocks)
 
 
 @torch.compile(dynamic=False)
@@ -158,6 +170,8 @@ def speed(seconds, arguments, batch, accumulate):
 
 def measure(name, precision, arguments):
     shape, (batch, accumulate) = SHAPES[name], sizes(name, arguments)
+    if shape.experts and precision == "fp8":
+        raise SystemExit(f"{name}: its experts are measured in bf16 alone")
     torch.manual_seed(1)
     choose_attention(arguments.attention)
     grouped = native_gqa(shape, arguments.sequence)
@@ -165,6 +179,8 @@ def measure(name, precision, arguments):
         model = Decoder(shape).bfloat16()
     for block in model.blocks:
         block.native_gqa = grouped
+        if shape.experts:
+            block.experts.balanced = arguments.routing == "balanced"
     by = make_fp8(model.blocks) if precision == "fp8" else "bf16"
     for block in model.blocks:
         block.compile(dynamic=False)
@@ -172,7 +188,15 @@ def measure(name, precision, arguments):
     cos, sin = model.tables(arguments.sequence, "cuda", torch.bfloat16)
     seconds = train(model, arguments, shape.vocabulary, batch, accumulate, lambda tokens, _: model.hidden(tokens, cos, sin, arguments.recompute))
     return {"model": name, "precision": precision, "by": by, "shape": f"{accumulate}x{batch}x{arguments.sequence}",
-            "attention": arguments.attention + ("" if grouped else ", keys and values repeated"), **speed(seconds, arguments, batch, accumulate)}
+            "attention": arguments.attention + ("" if grouped else ", keys and values repeated"), **routing_of(model, shape, arguments), **speed(seconds, arguments, batch, accumulate)}
+
+
+def routing_of(model, shape, arguments):
+    """The columns of a row that only models with experts have: the fullest expert's load by the mean, of the layer where that is largest."""
+    if not shape.experts:
+        return {}
+    fullest = max(float(block.experts.loads.max() / block.experts.loads.float().mean()) for block in model.blocks)
+    return {"routing": arguments.routing, "fullest": fullest}
 
 
 def options(description, precisions):
@@ -207,6 +231,8 @@ def run(measure, arguments, facts):
 def main():
     parser = options(__doc__.splitlines()[0], "bf16,fp8")
     parser.add_argument("--attention", choices=("cudnn", "flash"), default="cudnn")
+    parser.add_argument("--routing", choices=("balanced", "natural"), default="balanced",
+                        help="of experts: equal loads, or the choices of first weights")
     parser.add_argument("--recompute", action="store_true", help="keep only each block's input for backward")
     run(measure, parser.parse_args(), {"peer": "pytorch", "version": torch.__version__, "cudnn": torch.backends.cudnn.version()})
 

@@ -48,7 +48,7 @@ Calibration calibrate(const train::RunConfig& config, const std::string& recipe,
   c.memory_gbs = measured.copy_bytes_per_second * out.share / 1e9;
   c.eight_bit_traffic = 1;
   c.memory_gb = double(machine::available_bytes(device)) / 1e9;
-  out.kept = {"exposed_tensor", "launch_microseconds", "hop_microseconds", "node_spread"};
+  out.kept = {"exposed_tensor", "launch_microseconds", "hop_microseconds", "node_spread", "fabric"};
   take_network(network, out);
   return out;
 }

@@ -47,7 +47,7 @@ plan::Job job_of(const LayoutOptions& o, const train::RunConfig& c) {
                 .gpus = o.gpus,
                 .machine = machine::machine_constants(o.machine)};
   if (o.per_node > 0) job.machine.devices_per_node = o.per_node;
-  if (o.network > 0) job.machine.network_gbs = o.network;
+  o.network.apply(job.machine);
   job.expert_load = o.expert_load;
   job.memory = o.memory.empty() ? job.machine.memory_gb * 1e9 : bytes_of_gpu(o.memory);
   return job;
@@ -134,13 +134,6 @@ std::unique_ptr<plan::MemorySource> memory_of_run(const train::RunConfig& c, pla
   return std::make_unique<plan::DryMemory>(engine, fp8, plain, machine::target_of(q.job.machine), q.job);
 }
 
-// GB/s, and of a node.
-std::string network_text(const plan::Job& job) {
-  const auto text = [](double gbs) { return gbs >= 1 ? shortest(std::round(10 * gbs) / 10) : fixed(gbs, 3); };
-  return format("{} GB/s to other nodes per GPU ({} per node)", text(job.machine.network_gbs),
-                text(job.machine.network_gbs * double(job.per_node())));
-}
-
 // The assumptions about options and keys that the user has not set, with their names.
 std::string assumed(const train::RunConfig& c, const plan::Question& q, const std::vector<std::string>& given) {
   const auto has = [&](std::string_view name) { return std::find(given.begin(), given.end(), name) != given.end(); };
@@ -154,7 +147,8 @@ std::string assumed(const train::RunConfig& c, const plan::Question& q, const st
   if (!has("--machine")) out.push_back(format("rates of {} (--machine)", q.job.machine.name));
   if (!has("--memory")) out.push_back(format("{} GB per GPU (--memory)", fixed(q.job.memory / 1e9, 1)));
   if (!has("--per-node")) out.push_back(format("{} GPUs per node (--per-node)", q.job.per_node()));
-  if (!has("--network") && q.job.gpus > q.job.per_node()) out.push_back(network_text(q.job) + " (--network)");
+  if (q.job.gpus > q.job.per_node())
+    for (const std::string& words : assumed_network(q.job.machine, given)) out.push_back(words);
   if (!has("--expert-load") && q.model.experts.count > 0) out.push_back("experts chosen equally often (--expert-load)");
   std::string text;
   for (const std::string& sentence : out) text += (text.empty() ? "assumed  " : "         ") + sentence + "\n";
@@ -163,7 +157,8 @@ std::string assumed(const train::RunConfig& c, const plan::Question& q, const st
 
 std::string title(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q) {
   return format("job      {} GPUs of {}, {} per node, {}, {} sequences of {} tokens per step\n", grouped(q.job.gpus),
-                printable(q.job.machine.name), q.job.per_node(), network_text(q.job), grouped(q.job.sequences), grouped(q.job.sequence)) +
+                printable(q.job.machine.name), q.job.per_node(), network_text(q.job.machine), grouped(q.job.sequences),
+                grouped(q.job.sequence)) +
          format("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
                 grouped(std::llround(q.model.parameters())));
 }
@@ -233,9 +228,7 @@ void LayoutOptions::add_to(Command& command) {
   command.option("--memory", memory, "with --gpus: memory of one GPU, such as 80GB; default: the machine's");
   command.option("--machine", machine,
                  format("with --gpus: {}, or a file of octet bench --calibrate", joined(names_of(machine::named_machines()))));
-  command.option("--network", network,
-                 "with --gpus: GB/s that one GPU sends to other nodes, its share of the node's cards; default: the machine's",
-                 {.at_least = 1e-3});
+  network.add_to(command);
   command.option("--expert-load", expert_load,
                  "with --gpus and experts: rows of the most loaded rank's experts over the mean; 1: tokens choose evenly", {.at_least = 1});
   command.option("--levels", levels, "with --gpus: levels to choose from, such as O0,O2; default: the run's", ',');
@@ -269,6 +262,9 @@ void LayoutOptions::add_to(Command& command) {
 void LayoutOptions::require_together(const std::vector<std::string>& given) const {
   constexpr std::pair<const char*, const char*> belongs[] = {{"--per-node", "--gpus"},
                                                              {"--network", "--gpus"},
+                                                             {"--rails", "--gpus"},
+                                                             {"--nodes-per-leaf", "--gpus"},
+                                                             {"--oversubscription", "--gpus"},
                                                              {"--expert-load", "--gpus"},
                                                              {"--memory", "--gpus"},
                                                              {"--machine", "--gpus"},

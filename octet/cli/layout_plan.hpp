@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/cli/command.hpp"
+#include "octet/cli/network_options.hpp"
 #include "octet/plan/failures.hpp"
 #include "octet/train/run/config/run_config.hpp"
 
@@ -11,7 +11,8 @@ struct LayoutOptions {
   std::int64_t gpus = 0, per_node = 0;
   std::string memory, machine = "h100", model, layout, write;
   std::vector<std::string> levels;
-  double network = 0, expert_load = 1;
+  NetworkOptions network;
+  double expert_load = 1;
   double price = 0;
   plan::Failures failures;
   bool runnable = false;

@@ -45,6 +45,36 @@ class Bar final : public data::TokenizeProgress {
   }
 };
 
+ExitCode run(Options& o) {
+  if (o.max_mb > 0 && o.max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o.max_mb));
+  o.tokenize.max_bytes = std::uint64_t(o.max_mb * 1e6), o.tokenize.shard_bytes = std::uint64_t(o.shard_bytes);
+  if (!o.model.empty()) {
+    if (o.tokenize.tokenizer != data::TokenizeOptions{}.tokenizer)
+      throw ConfigError("--tokenizer and --model both name a tokenizer; leave one out");
+    o.tokenize.tokenizer = o.model;
+  }
+  if (o.chat && o.pairs) throw ConfigError("--chat and --pairs are two forms of JSON lines; leave one out");
+  o.tokenize.pairs = o.pairs;
+  const bool conversations = o.chat || o.pairs;
+  if (!conversations && !o.chat_template.empty())
+    throw ConfigError("--chat-template is that of conversations; give --chat, too, or --pairs");
+  if (conversations) o.tokenize.chat = [form = chat_template_of(o)](const auto& messages) { return form.render(messages); };
+  Bar bar;
+  const data::TokenizeResult r = data::tokenize(o.inputs, o.output, o.tokenize, &bar);
+  output::print("{}: {} tokens in {} {}, {} of text, {} shard{}\n", printable(o.output), grouped((long long)r.tokens),
+                grouped((long long)(o.pairs ? r.documents / 2 : r.documents)), o.pairs ? "pairs" : "documents", bytes_text(double(r.bytes)),
+                r.shards, r.shards == 1 ? "" : "s");
+  if (r.bad_lines > 0) log::warn("{} bad lines were left out", grouped((long long)r.bad_lines));
+  if (r.empty_files + r.empty_lines > 0)
+    log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files), grouped((long long)r.empty_lines));
+  if (r.replaced > 0)
+    log::warn("{} invalid UTF-8 sequences were encoded as U+FFFD; the byte tokenizer keeps every byte", grouped((long long)r.replaced));
+  if (r.separators > 0)
+    log::warn("the texts contain the token that ends a document {} times; each is an end of a document to the model",
+              grouped((long long)r.separators));
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_tokenize(Program& program) {
@@ -78,36 +108,7 @@ void add_tokenize(Program& program) {
   command.flag("--any-bytes", o->tokenize.any_bytes,
                "take files that are no text as they are, such as images and tables: their bytes become tokens");
   command.flag("--force", o->tokenize.force, "replace an existing token folder");
-  command.run([o] {
-    if (o->max_mb > 0 && o->max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o->max_mb));
-    o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);
-    if (!o->model.empty()) {
-      if (o->tokenize.tokenizer != data::TokenizeOptions{}.tokenizer)
-        throw ConfigError("--tokenizer and --model both name a tokenizer; leave one out");
-      o->tokenize.tokenizer = o->model;
-    }
-    if (o->chat && o->pairs) throw ConfigError("--chat and --pairs are two forms of JSON lines; leave one out");
-    o->tokenize.pairs = o->pairs;
-    const bool conversations = o->chat || o->pairs;
-    if (!conversations && !o->chat_template.empty())
-      throw ConfigError("--chat-template is that of conversations; give --chat, too, or --pairs");
-    if (conversations) o->tokenize.chat = [form = chat_template_of(*o)](const auto& messages) { return form.render(messages); };
-    Bar bar;
-    const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
-    output::print("{}: {} tokens in {} {}, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
-                  grouped((long long)(o->pairs ? r.documents / 2 : r.documents)), o->pairs ? "pairs" : "documents",
-                  bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
-    if (r.bad_lines > 0) log::warn("{} bad lines were left out", grouped((long long)r.bad_lines));
-    if (r.empty_files + r.empty_lines > 0)
-      log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files),
-                grouped((long long)r.empty_lines));
-    if (r.replaced > 0)
-      log::warn("{} invalid UTF-8 sequences were encoded as U+FFFD; the byte tokenizer keeps every byte", grouped((long long)r.replaced));
-    if (r.separators > 0)
-      log::warn("the texts contain the token that ends a document {} times; each is an end of a document to the model",
-                grouped((long long)r.separators));
-    return ExitCode::done;
-  });
+  command.run([o] { return run(*o); });
 }
 
 }  // namespace octet::cli

@@ -65,11 +65,17 @@ std::string quantizers_text(const telemetry::RunRecord& run) {
   if (run.facts.quantizers.empty() || run.health.empty()) return "";
   const telemetry::HealthEvent& h = run.health.back();
   TextTable table{{"quantizer", "operand", "format", "block", "headroom [bits]", "saturated", "flushed", "SQNR [dB]", "not finite"}};
+  const bool blocks = !h.scale_deviation.empty();
+  if (blocks) table[0].insert(table[0].end(), {"scales [octaves]", "lossy blocks"});
+  const auto shown = [](const std::vector<float>& list, std::size_t i) { return i < list.size() ? double(list[i]) : NAN; };
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
     const telemetry::QuantizerFacts& q = run.facts.quantizers[i];
     table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), fixed(h.headroom_bits[i], 2, "-"),
                      fixed(100 * h.saturated[i], 3, "-") + "%", fixed(100 * h.flushed[i], 3, "-") + "%", fixed(h.sqnr_db[i], 1, "-"),
                      grouped(h.nonfinite[i])});
+    if (blocks)
+      table.back().insert(table.back().end(),
+                          {fixed(shown(h.scale_deviation, i), 2, "-"), fixed(100 * shown(h.lossy_blocks, i), 3, "-") + "%"});
   }
   return format("\nquantizers at step {}\n{}", h.step, aligned(table, 4));
 }

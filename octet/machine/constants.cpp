@@ -23,7 +23,7 @@ void MachineConstants::fields(config::FieldVisitor& v) {
   v.field("eight_bit_traffic", eight_bit_traffic, "factor of these bytes with 8-bit operands", {.above = 0});
   v.field("link_gbs", link_gbs, "bytes that a device sends to others of its node, 10^9 per second", {.above = 0});
   v.field("link_ramp_mb", link_ramp_mb, "size of a tensor whose exchange has half of this rate, 10^6 bytes", {.at_least = 0});
-  v.field("network_gbs", network_gbs, "bytes that a device sends to other nodes by its own card, 10^9 per second", {.above = 0});
+  v.field("network_gbs", network_gbs, "bytes that a device sends to other nodes by its share of cards, 10^9 per second", {.above = 0});
   v.field("hop_microseconds", hop_microseconds, "latency of an exchange in a ring, per device", {.at_least = 0});
   v.field("node_spread", node_spread, "standard deviation of nodes' step times over their mean", {.at_least = 0, .at_most = 1});
   v.field("exposed_tensor", exposed_tensor, "share of tensor-parallel transfers that no computation hides", {.at_least = 0, .at_most = 1});
@@ -31,6 +31,7 @@ void MachineConstants::fields(config::FieldVisitor& v) {
           {.at_least = 0});
   v.field("memory_gb", memory_gb, "memory of a device, 10^9 bytes", {.above = 0});
   v.field("devices_per_node", devices_per_node, "linked devices of a node", {.at_least = 1});
+  v.section("fabric", fabric, "network cards and switches between nodes");
 }
 
 // h200: the H100's rates, because both multiply equally fast; its copy rate is measured. a100: rates scaled by published peaks.
@@ -74,6 +75,7 @@ MachineConstants machine_constants(const std::string& name_or_file) {
                              printable(name_or_file), joined(names)));
   MachineConstants out;
   config::read_toml_file(name_or_file, out);
+  require_equal_shares(out.fabric, out.devices_per_node, printable(name_or_file));
   return out;
 }
 

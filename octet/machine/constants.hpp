@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/config/fields.hpp"
+#include "octet/machine/fabric.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::machine {
@@ -24,13 +24,14 @@ struct MachineConstants {
   double eight_bit_traffic = 1.2;     // factor of their bytes, with 8-bit operands
   double link_gbs = 340;              // sent by one device to the others of its node
   double link_ramp_mb = 34;           // size of a tensor whose exchange has half of this rate, 10^6 bytes
-  double network_gbs = 50;            // sent by one device to other nodes
+  double network_gbs = 50;            // sent by one device to other nodes: its share of the node's cards
   double hop_microseconds = 1;        // latency of an exchange in a ring, per device
   double node_spread = 0.006;         // of step times of nodes: standard deviation over mean
   double exposed_tensor = 0.3;        // share of tensor-parallel transfers that no computation hides
   double launch_microseconds = 0;     // per block and micro-batch: starts of kernels that no computation hides
   double memory_gb = 85.5;            // of one device, 10^9 bytes: 81,559 MiB
   std::int64_t devices_per_node = 8;  // that are linked
+  Fabric fabric;                      // between nodes
 
   void fields(config::FieldVisitor&);
 

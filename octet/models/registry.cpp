@@ -99,13 +99,13 @@ Registry& registry() {
            false,
            false,
            {"gemma3"}});
-    r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
+    r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, true, true, true});
     r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
-    r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, false, true, true});
-    r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, false, true, true});
-    r.add({"deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), true, false, true, true,
+    r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, true, true, true});
+    r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, true, true, true});
+    r.add({"deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), true, true, true, true,
            true});
-    r.add({"deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), true, false, true, true,
+    r.add({"deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), true, true, true, true,
            true});
     return r;
   }();

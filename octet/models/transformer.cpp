@@ -248,6 +248,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
   const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
+  routers_.join(stream, saved.routing, partition_);
   if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
   const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = saved.blocks.size(); i-- > 0;) {

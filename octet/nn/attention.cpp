@@ -23,7 +23,7 @@ using Form = std::variant<FusedQkv, LatentQkv>;
 
 Form make_form(const std::string& path, const Attention::Config& own, const Attention::Config& whole, scaling::Precision& precision,
                const scaling::Site& site, Partition& p) {
-  if (whole.latent) return Form(std::in_place_type<LatentQkv>, path, whole, precision, site, p);
+  if (whole.latent) return Form(std::in_place_type<LatentQkv>, path, own, whole, precision, site, p);
   return Form(std::in_place_type<FusedQkv>, path, own, whole, precision, site, p);
 }
 

@@ -27,6 +27,8 @@ class Attention {
   /// A member of the partition has its own heads, and their columns of the output's weight. It outlives this.
   Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
 
+  /// The one whose members divide this.
+  Partition& partition() const { return partition_; }
   /// The layer that reads x.
   const LinearSite& first() const {
     return std::visit([](const auto& form) -> const LinearSite& { return form.first(); }, qkv_);

@@ -18,8 +18,7 @@ Attention::Config with_recompute(Attention::Config attention, const Recompute& r
 template <class Norm, class FeedForward>
 Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site,
                                 Partition& p)
-    : partition_(p),
-      path_(path),
+    : path_(path),
       recompute_(c.recompute),
       norm1_(path + ".norm1", c.attention.width, c.norm, p),
       attention_(path + ".attn", with_recompute(c.attention, c.recompute), precision, site, p),
@@ -28,31 +27,31 @@ Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scalin
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p),
       mlp_end_(path + ".mlp_norm", c.attention.width, c.end, p) {}
 
-// Operands of a branch: the norm makes them, of several members those of the own rows, which are then gathered.
+// Operands of a branch: the norm makes them, of members that divide it those of the own rows, which are then gathered.
 template <class Norm, class FeedForward>
 template <class Branch>
 Gather Block<Norm, FeedForward>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, OperandRequest want,
                                             const scaling::Pass& pass) const {
   want.tokens = x.x.shape[0];
-  return gather_produced(stream, branch.first(), partition_, want, pass, [&](ops::Sink& n) { norm.forward(stream, x, n); });
+  return gather_produced(stream, branch.first(), branch.partition(), want, pass, [&](ops::Sink& n) { norm.forward(stream, x, n); });
 }
 
 // run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
 template <class Norm, class FeedForward>
 template <class Run>
-void Block<Norm, FeedForward>::reduced(Stream& stream, const Tensor& y, const Run& run) const {
+void Block<Norm, FeedForward>::reduced(Stream& stream, Partition& partition, const Tensor& y, const Run& run) const {
   if (!y) return run(y);
   const Scope scope(stream);
-  const Tensor all = partition_.all_rows(stream, y);
+  const Tensor all = partition.all_rows(stream, y);
   run(all);
-  partition_.reduce(stream, all, y);
+  partition.reduce(stream, all, y);
 }
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
                                       Saved* saved, bool keep_operand) {
   const Scope scope(stream);
-  reduced(stream, y, [&](const Tensor& all) {
+  reduced(stream, attention_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
     n.fill(stream);
     attention_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->attention : nullptr);
@@ -63,7 +62,7 @@ template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context, Input& z, const Tensor& y, const scaling::Pass& pass,
                                     Saved* saved, bool keep_operand) {
   const Scope scope(stream);
-  reduced(stream, y, [&](const Tensor& all) {
+  reduced(stream, mlp_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
     n.fill(stream);
     mlp_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->mlp : nullptr);
@@ -140,8 +139,12 @@ void Block<Norm, FeedForward>::backward(Stream& stream, const BlockContext& cont
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::visit(Visitor& visitor) {
-  norm1_.visit(visitor), attention_.visit(visitor), attention_end_.visit(visitor);
-  norm2_.visit(visitor), mlp_.visit(visitor), mlp_end_.visit(visitor);
+  const auto branch = [&](Norm& norm, auto& layers, BranchEnd& end) {
+    norm.visit(visitor);
+    if (layers.partition().divides()) visitor.gathers(layers.first());
+    layers.visit(visitor), end.visit(visitor);
+  };
+  branch(norm1_, attention_, attention_end_), branch(norm2_, mlp_, mlp_end_);
 }
 
 template class Block<RmsNorm, MlpOrExperts>;

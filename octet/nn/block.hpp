@@ -48,11 +48,10 @@ class Block {
   template <class Branch>
   Gather normalized(Stream&, Norm&, Input& x, const Branch&, OperandRequest, const scaling::Pass&) const;
   template <class Run>
-  void reduced(Stream&, const Tensor& y, const Run&) const;
+  void reduced(Stream&, Partition&, const Tensor& y, const Run&) const;
   void rebuild_attention(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);
   void rebuild_mlp(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);
 
-  Partition& partition_;
   std::string path_;
   Recompute recompute_;
   Norm norm1_;

@@ -16,21 +16,21 @@ scaling::Site of_router(scaling::Site site) {
   return site;
 }
 
-StackedLinear::Config first_of(const Experts::Config& c) {
+StackedLinear::Config first_of(const Experts::Config& c, const Partition& p) {
   return {.in = c.width,
           .out = 2 * c.hidden,
           .matrices = c.exchange->own(c.number).count,
           .used = c.routing.choices,
           .joined = 2,
-          .cut = own_experts(*c.exchange, c.number, 2 * c.hidden, c.width)};
+          .cut = with_copies(p, own_experts(*c.exchange, c.number, 2 * c.hidden, c.width))};
 }
-StackedLinear::Config second_of(const Experts::Config& c) {
+StackedLinear::Config second_of(const Experts::Config& c, const Partition& p) {
   return {.in = c.hidden,
           .out = c.width,
           .matrices = c.exchange->own(c.number).count,
           .used = c.routing.choices,
           .init = {Init::Kind::normal, c.out_deviation},
-          .cut = own_experts(*c.exchange, c.number, c.width, c.hidden)};
+          .cut = with_copies(p, own_experts(*c.exchange, c.number, c.width, c.hidden))};
 }
 Mlp<SwiGlu>::Config shared_of(const Experts::Config& c) {
   return {.width = c.width,
@@ -59,16 +59,16 @@ class RoundWork {
 }  // namespace
 
 Experts::Experts(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
-    : config_(c),
+    : partition_(p.of_copies()),
+      config_(c),
       path_(path),
-      router_(path + ".router", {.in = c.width, .out = c.number}, precision, of_router(site)),
-      in_(path + ".experts.gate_up", first_of(c), precision, site),
-      out_(path + ".experts.down", second_of(c), precision, site),
+      router_(path + ".router", {.in = c.width, .out = c.number, .cut = own_copy(partition_, {c.number, c.width})}, precision,
+              of_router(site)),
+      in_(path + ".experts.gate_up", first_of(c, partition_), precision, site),
+      out_(path + ".experts.down", second_of(c, partition_), precision, site),
       h_(path + ".experts.h", c.hidden, precision, c.recomputed),
       recompute_activation_(c.recompute_activation || h_.coded()),
-      shared_(path + ".shared", shared_of(c), precision, site, p) {
-  check(!p.divides(), "experts {}: members of a partition do not divide experts", path);
-}
+      shared_(path + ".shared", shared_of(c), precision, site, partition_) {}
 
 // A deferred product of the weights reads the map.
 ExpertExchange::Choices Experts::choices_of(const Saved& s, const scaling::Pass& pass, bool saves) const {

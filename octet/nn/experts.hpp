@@ -38,8 +38,10 @@ class Experts {
     SharedExperts::Saved shared;
   };
 
-  /// The partition must have one member.
+  /// Members of the partition have copies: each computes its own rows, and exchanges nothing with others.
   Experts(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
+  /// The one whose members divide this.
+  Partition& partition() const { return partition_; }
   /// The layer that reads x, which is not quantized.
   const LinearSite& first() const { return router_; }
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
@@ -68,6 +70,7 @@ class Experts {
   void backward_of_rounds(Stream&, const Tensor& dy, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
   void backward_in_rounds(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
 
+  Partition& partition_;
   Config config_;
   std::string path_;
   Linear router_;

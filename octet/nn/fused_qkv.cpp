@@ -7,9 +7,6 @@ namespace {
 
 std::int64_t qkv_width(const AttentionConfig& c) { return (c.heads + 2 * c.kv_heads) * c.head_dim; }
 
-// The columns of one norm of so many heads.
-std::int64_t normed_columns(const AttentionConfig& c, std::int64_t heads) { return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim; }
-
 // Rows of queries, then of keys, then of values, of the own heads. Keys and values may be copies.
 Cut cut_of_heads(const Partition& p, const AttentionConfig& whole, std::int64_t columns) {
   const std::int64_t row = whole.head_dim * columns;
@@ -41,7 +38,7 @@ FusedQkv::FusedQkv(const std::string& path, const AttentionConfig& own, const At
     : partition_(p),
       config_(own),
       qkv_(path + ".qkv", qkv_config(p, own, whole), precision, site),
-      norms_(own.head_norm_eps ? std::make_unique<HeadNorms>(path, own, precision, p) : nullptr) {
+      norms_(make_head_norms(path, own, precision, p)) {
   check(!p.divides() || !own.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
 }
 
@@ -54,50 +51,10 @@ ops::QkvShape FusedQkv::shape(const BlockContext& context) const {
           .score_factor = config_.score_factor};
 }
 
-FusedQkv::HeadNorms::HeadNorms(const std::string& path, const AttentionConfig& c, scaling::Precision& precision, Partition& p)
-    : q(path + ".q_norm", normed_columns(c, c.heads), NormConfig(*c.head_norm_eps, c.head_norm_offset), p),
-      k(path + ".k_norm", normed_columns(c, c.kv_heads), NormConfig(*c.head_norm_eps, c.head_norm_offset), p),
-      q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
-      k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
-
-// Query and key heads are columns of qkv; a norm reads and writes them as rows of their own.
-void FusedQkv::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) {
-  const std::int64_t tokens = qkv.shape[0], d = config_.head_dim;
-  const bool saves = saved != nullptr;
-  const auto apply = [&](const RmsNorm& norm, const SavedActivation& saving, std::int64_t heads, std::int64_t column) {
-    const Scope scope(stream);
-    const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, saving.region(pass, saves), Category::activations);
-    ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
-    const std::int64_t columns = normed_columns(config_, heads);
-    RmsNorm::Input input =
-        RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
-    ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
-    norm.forward(stream, input, normal);
-    ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
-    return saves ? NormedRows{saving.save(stream, rows, pass), input.inv_rms, {}} : NormedRows{};
-  };
-  const NormedRows q = apply(norms_->q, norms_->q_input, config_.heads, 0),
-                   k = apply(norms_->k, norms_->k_input, config_.kv_heads, config_.heads * d);
-  if (saves) saved->q = q, saved->k = k;
-}
-
-void FusedQkv::normalize_backward(Stream& stream, const Tensor& dqkv, const QkvSaved& saved) {
-  const auto apply = [&](RmsNorm& norm, const NormedRows& input, std::int64_t column) {
-    const Scope scope(stream);
-    const Shape one_head{input.inv_rms.count(), norm.weight.shape[0]};
-    const Tensor rows = stream.empty(input.x.shape, dqkv.dtype), d = rows.reshaped(one_head);
-    ops::copy_columns(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]});
-    norm.backward(stream, d, {values_of(stream, input.x).reshaped(one_head), input.inv_rms, true}, d, false);
-    ops::copy_columns(stream, {.from = rows, .to = dqkv, .to_column = column, .columns = rows.shape[1]});
-  };
-  apply(norms_->q, saved.q, 0);
-  apply(norms_->k, saved.k, config_.heads * config_.head_dim);
-}
-
 void FusedQkv::forward(Stream& stream, const QTensor& x, const BlockContext&, const Tensor& qkv, const scaling::Pass& pass,
                        QkvSaved* saved) {
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->first : nullptr);
-  if (norms_) normalize(stream, qkv, pass, saved);
+  norms_->forward(stream, qkv, pass, saved);
 }
 
 // Without codes, operands are views of dqkv.
@@ -110,11 +67,11 @@ void FusedQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& 
   const auto heads = shape(context);
   const Tensor& starts = context.document_starts;
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.first, dx, pass); };
-  if (norms_) {
+  if (norms_->any()) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
-    normalize_backward(stream, dqkv, saved);
+    norms_->backward(stream, dqkv, saved);
     product(quantized(stream, qkv_, {.tensor = Operand::gradient, .values = dqkv}, pass, partition_));
   } else if (config_.rope) {
     const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();
@@ -130,7 +87,7 @@ void FusedQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& 
 
 void FusedQkv::visit(Visitor& visitor) {
   qkv_.visit(visitor);
-  if (norms_) norms_->q.visit(visitor), norms_->k.visit(visitor);
+  norms_->visit(visitor);
 }
 
 }  // namespace octet::nn

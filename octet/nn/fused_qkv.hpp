@@ -3,8 +3,7 @@
 #include "octet/nn/attention_config.hpp"
 #include "octet/nn/block_context.hpp"
 #include "octet/nn/gathered.hpp"
-#include "octet/nn/normed_rows.hpp"
-#include "octet/nn/saved_activation.hpp"
+#include "octet/nn/head_norms.hpp"
 
 namespace octet::nn {
 
@@ -12,10 +11,8 @@ namespace octet::nn {
 ///
 ///   q, k, v = norm(x Wqkv^T + b)
 ///
-/// The norms of query and key heads are optional: RMSNorm over the d columns of each head, one weight for all query heads and one for all
-/// key heads, or over the columns of all heads together. Queries and keys are not at their positions yet: the dot product turns them, and
-/// backward turns their gradients back. Source of the norms: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters",
-/// section 2, there with LayerNorm.
+/// The norms are those of query and key heads (nn/head_norms.hpp). Queries and keys are not at their positions yet: the dot product turns
+/// them, and backward turns their gradients back.
 class FusedQkv {
  public:
   /// `own`: with the own heads of a member; `whole`: with all of them. The partition outlives this.
@@ -36,14 +33,6 @@ class FusedQkv {
   void visit(Visitor&);
 
  private:
-  struct HeadNorms {
-    HeadNorms(const std::string& path, const AttentionConfig&, scaling::Precision&, Partition&);
-    RmsNorm q, k;
-    SavedActivation q_input, k_input;
-  };
-  void normalize(Stream&, const Tensor& qkv, const scaling::Pass&, QkvSaved*);
-  void normalize_backward(Stream&, const Tensor& dqkv, const QkvSaved&);
-
   Partition& partition_;
   AttentionConfig config_;  // with the own heads
   Linear qkv_;

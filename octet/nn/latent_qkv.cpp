@@ -4,9 +4,10 @@
 
 namespace octet::nn {
 
-LatentLinear::LatentLinear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : norm_(path + "_a_norm", c.rank, c.norm_eps),
-      linear_(path + "_b", {.in = c.rank, .out = c.out}, precision, site),
+LatentLinear::LatentLinear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
+    : partition_(p),
+      norm_(path + "_a_norm", c.rank, c.norm_eps, p),
+      linear_(path + "_b", {.in = c.rank, .out = own_part(p, c.out).count, .cut = own_rows(p, {c.out, c.rank})}, precision, site),
       input_(path + "_a", c.rank, precision, c.recomputed) {}
 
 void LatentLinear::forward(Stream& stream, const ops::ColumnsOf& c, const Tensor& y, const scaling::Pass& pass, NormedRows* saved) {
@@ -30,7 +31,8 @@ void LatentLinear::backward(Stream& stream, const Tensor& dy, const NormedRows& 
                             const scaling::Pass& pass) {
   const Scope scope(stream);
   const Tensor d = stream.empty({dy.shape[0], rank()}, dy.dtype);
-  linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = dy}, pass), saved.linear, d, pass.later);
+  const ops::Sink g = quantized(stream, linear_, {.tensor = Operand::gradient, .values = dy}, pass, partition_);
+  linear_.backward(stream, g, saved.linear, d, pass.later);
   norm_.backward(stream, d, {values_of(stream, saved.x), saved.inv_rms, true}, d, false);
   ops::copy_columns(stream, {.from = d, .to = dc.of, .to_column = dc.first, .columns = rank()});
 }
@@ -54,32 +56,43 @@ namespace {
 
 std::int64_t query_columns(const AttentionConfig& c) { return c.heads * c.head_dim; }
 
-std::int64_t columns_of_first(const AttentionConfig& c) {
-  return (c.latent.q_rank > 0 ? c.latent.q_rank : query_columns(c)) + c.latent.kv_rank + c.latent.turned;
+// Columns of the first layer that all heads share.
+std::int64_t shared_columns(const AttentionConfig& c) { return c.latent.q_rank + c.latent.kv_rank + c.latent.turned; }
+std::int64_t columns_of_first(const AttentionConfig& c) { return (c.latent.q_rank > 0 ? 0 : query_columns(c)) + shared_columns(c); }
+
+// Rows of the own queries, if they are there, then copies of all others.
+Cut cut_of_first(const Partition& p, const AttentionConfig& own, const AttentionConfig& whole) {
+  const std::int64_t queries = (columns_of_first(own) - shared_columns(own)) * whole.width, shared = shared_columns(whole) * whole.width,
+                     before = columns_of_first(whole) * whole.width - shared;
+  Cut out{.whole = {columns_of_first(whole), whole.width}};
+  if (queries > 0) out.pieces.push_back({queries, queries * p.member(), queries, queries});
+  out.pieces.push_back({shared, before, shared, shared});
+  out.alone = queries, out.copies = p.members(), out.first_copy = p.member() == 0;
+  return out;
 }
 
 LatentLinear::Config latent_of(const AttentionConfig& c, std::int64_t rank, std::int64_t out) {
   return {.rank = rank, .out = out, .norm_eps = c.latent.norm_eps, .recomputed = c.recomputed};
 }
 
-std::variant<DirectQueries, LatentQueries> make_queries(const std::string& path, const AttentionConfig& c, scaling::Precision& precision,
-                                                        const scaling::Site& site) {
+std::variant<DirectQueries, LatentQueries> make_queries(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole,
+                                                        scaling::Precision& precision, const scaling::Site& site, Partition& p) {
   using Form = std::variant<DirectQueries, LatentQueries>;
-  if (c.latent.q_rank == 0) return Form(std::in_place_type<DirectQueries>, query_columns(c));
-  return Form(std::in_place_type<LatentQueries>, path + ".q", latent_of(c, c.latent.q_rank, query_columns(c)), precision, site);
+  if (own.latent.q_rank == 0) return Form(std::in_place_type<DirectQueries>, query_columns(own));
+  return Form(std::in_place_type<LatentQueries>, path + ".q", latent_of(own, own.latent.q_rank, query_columns(whole)), precision, site, p);
 }
+
+std::int64_t expanded_columns(const AttentionConfig& c) { return c.heads * (c.head_dim - c.latent.turned + c.latent.value_dim); }
 
 }  // namespace
 
-LatentQkv::LatentQkv(const std::string& path, const AttentionConfig& c, scaling::Precision& precision, const scaling::Site& site,
-                     Partition& p)
+LatentQkv::LatentQkv(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole, scaling::Precision& precision,
+                     const scaling::Site& site, Partition& p)
     : partition_(p),
-      config_(c),
-      first_(path + ".q_kv_a", {.in = c.width, .out = columns_of_first(c)}, precision, site),
-      queries_(make_queries(path, c, precision, site)),
-      kv_(path + ".kv", latent_of(c, c.latent.kv_rank, c.heads * (c.head_dim - c.latent.turned + c.latent.value_dim)), precision, site) {
-  check(!p.divides(), "attention {}: members of a partition do not divide latents", path);
-}
+      config_(own),
+      first_(path + ".q_kv_a", {.in = own.width, .out = columns_of_first(own), .cut = cut_of_first(p, own, whole)}, precision, site),
+      queries_(make_queries(path, own, whole, precision, site, p)),
+      kv_(path + ".kv", latent_of(own, own.latent.kv_rank, expanded_columns(whole)), precision, site, p) {}
 
 ops::LatentHeads LatentQkv::heads(const BlockContext& context) const {
   return {.heads = {.heads = config_.heads,
@@ -106,6 +119,11 @@ ops::LatentArguments LatentQkv::arguments(const BlockContext& context, const ops
           .places = context.cache->places()};
 }
 
+Latents LatentQkv::latents_of(const Tensor& a) const {
+  const LatentConfig& c = config_.latent;
+  return {.latent = {a, first_latent()}, .shared = {a, first_latent() + c.kv_rank}, .rank = c.kv_rank, .turned = c.turned};
+}
+
 void LatentQkv::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& qkv, const scaling::Pass& pass,
                         QkvSaved* saved) {
   const Scope scope(stream);
@@ -113,9 +131,21 @@ void LatentQkv::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const std::int64_t tokens = qkv.shape[0];
   const Tensor a = stream.empty({tokens, first_.out()}, qkv.dtype), kv = stream.empty({tokens, kv_.out()}, qkv.dtype);
   first_.forward(stream, x, a, pass, saves ? &saved->first : nullptr);
+  context.cache->keep(
+      stream, context.block, latents_of(a),
+      [this, rope = context.rope, pass](Stream& s, const Latents& l, const Tensor& of_all) { expand(s, l, rope, pass, of_all); });
   const ops::ColumnsOf q = std::visit([&](auto& form) { return form.forward(stream, a, pass, saves ? &saved->q : nullptr); }, queries_);
   kv_.forward(stream, {a, first_latent()}, kv, pass, saves ? &saved->k : nullptr);
   ops::latent_heads_forward(stream, arguments(context, q, kv, a, qkv));
+}
+
+// Of stored tokens, in their order from the first one of a sequence on.
+void LatentQkv::expand(Stream& stream, const Latents& l, const ops::RopeTable& rope, const scaling::Pass& pass, const Tensor& qkv) {
+  const Scope scope(stream);
+  const std::int64_t tokens = qkv.shape[0];
+  const Tensor kv = stream.empty({tokens, kv_.out()}, qkv.dtype), q = stream.zeros({tokens, query_columns(config_)}, qkv.dtype);
+  kv_.forward(stream, l.latent, kv, pass, nullptr);
+  ops::latent_heads_forward(stream, {.q = {q}, .kv = kv, .k = l.shared, .qkv = qkv, .shape = heads({.sequence = tokens}), .table = rope});
 }
 
 void LatentQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& context, const QkvSaved& saved, const Tensor& dx,

@@ -15,12 +15,13 @@ namespace octet::nn {
 class LatentLinear {
  public:
   struct Config {
-    std::int64_t rank, out;
+    std::int64_t rank, out;  // out: of all members together
     double norm_eps;
     bool recomputed;
   };
-  /// Layers `path`_b and its norm `path`_a_norm.
-  LatentLinear(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
+  /// Layers `path`_b and its norm `path`_a_norm. A member of the partition has its own columns of y, and the norm's gradient of these
+  /// alone.
+  LatentLinear(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition&);
   std::int64_t rank() const { return linear_.in(); }
   std::int64_t out() const { return linear_.out(); }
   /// y: [T, out], overwritten.
@@ -32,6 +33,7 @@ class LatentLinear {
   void visit(Visitor& visitor) { norm_.visit(visitor), linear_.visit(visitor); }
 
  private:
+  Partition& partition_;
   RmsNorm norm_;
   Linear linear_;
   SavedActivation input_;
@@ -55,8 +57,8 @@ class DirectQueries {
 /// Queries from a latent, which are these columns.
 class LatentQueries {
  public:
-  LatentQueries(const std::string& path, const LatentLinear::Config& c, scaling::Precision& p, const scaling::Site& s)
-      : linear_(path, c, p, s) {}
+  LatentQueries(const std::string& path, const LatentLinear::Config& c, scaling::Precision& precision, const scaling::Site& s, Partition& p)
+      : linear_(path, c, precision, s, p) {}
   std::int64_t columns() const { return linear_.rank(); }
   ops::ColumnsOf forward(Stream&, const Tensor& a, const scaling::Pass&, NormedRows*);
   /// Memory for the gradient of queries.
@@ -74,12 +76,14 @@ class LatentQueries {
 ///
 ///   [cq | ckv | k] = x Wa^T,   q = norm(cq) Wqb^T, or cq itself,   kv = norm(ckv) Wkvb^T
 ///
-/// ops::latent_heads_forward() makes the fused matrix of q, kv and k, at their positions. Source: DeepSeek-AI 2024, "DeepSeek-V2", section
-/// 2.1 and appendix C.
+/// ops::latent_heads_forward() makes the fused matrix of q, kv and k, at their positions. A member of a partition has the rows of its own
+/// heads in Wqb, Wkvb and, without a latent of queries, in Wa. Of the latents' rows and norms all members have copies, whose gradients are
+/// those of the own heads until they are summed. Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1 and appendix C.
 class LatentQkv {
  public:
-  /// The partition must have one member.
-  LatentQkv(const std::string& path, const AttentionConfig&, scaling::Precision&, const scaling::Site&, Partition&);
+  /// own: the configuration with the heads of this member.
+  LatentQkv(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole, scaling::Precision&, const scaling::Site&,
+            Partition&);
 
   const LinearSite& first() const { return first_; }
   ops::QkvShape shape(const BlockContext& context) const { return heads(context).heads; }
@@ -94,6 +98,8 @@ class LatentQkv {
   std::int64_t first_latent() const {
     return std::visit([](const auto& q) { return q.columns(); }, queries_);
   }
+  Latents latents_of(const Tensor& a) const;
+  void expand(Stream&, const Latents&, const ops::RopeTable&, const scaling::Pass&, const Tensor& qkv);
   ops::LatentArguments arguments(const BlockContext&, const ops::ColumnsOf& q, const Tensor& kv, const Tensor& a, const Tensor& qkv) const;
 
   Partition& partition_;

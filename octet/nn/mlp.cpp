@@ -23,7 +23,7 @@ Cut cut_of_inputs(const Partition& p, int inputs, std::int64_t hidden, std::int6
   Cut out{.whole = columns > 1 ? Shape{inputs * hidden, columns} : Shape{inputs * hidden}};
   for (int i = 0; i < inputs; ++i) out.pieces.push_back({n, (i * hidden + own.first) * columns, n, n});
   out.alone = inputs * n;
-  return out;
+  return with_copies(p, out);
 }
 
 }  // namespace

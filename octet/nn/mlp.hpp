@@ -42,6 +42,8 @@ class Mlp {
 
   /// A member of the partition has its own columns of h. It outlives this.
   Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
+  /// The one whose members divide this.
+  Partition& partition() const { return partition_; }
   /// The layer that reads x.
   const LinearSite& first() const { return in_; }
   /// y: [T, D], of the own columns alone; empty when only backward's operands are wanted.

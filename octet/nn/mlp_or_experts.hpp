@@ -17,6 +17,10 @@ class MlpOrExperts {
   using Saved = Experts::Saved;
 
   MlpOrExperts(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
+  /// The one whose members divide this.
+  Partition& partition() const {
+    return std::visit([](const auto& f) -> Partition& { return f.partition(); }, form_);
+  }
   const LinearSite& first() const {
     return std::visit([](const auto& f) -> const LinearSite& { return f.first(); }, form_);
   }

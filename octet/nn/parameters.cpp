@@ -45,6 +45,13 @@ Stored bound(Stream& stream, const Bucket& b, std::size_t i, const Stored& varia
   return out;
 }
 
+// The cut of a parameter that another of so many members counts.
+Cut copy_of(const Parameter& p, int members) {
+  Cut out = p.cut ? p.cut : Cut::copied(p.whole(), 1, false);
+  out.alone = 0, out.copies *= members, out.first_copy = false;
+  return out;
+}
+
 using Contents = Gradient::Contents;
 
 // The first micro-batch stores. On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a
@@ -165,7 +172,7 @@ void Parameters::bind_slices() {
     for (std::size_t i = 0; i < b.parameters.size(); ++i) {
       ParameterSlice& slice = slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())];
       slice = slice_of(b, i);
-      if (shares_.copies() && !b.experts) slice.copy = &copies_.emplace_back(Cut::copied(b.parameters[i]->whole(), shares_.members, false));
+      if (shares_.copies() && !b.experts) slice.copy = &copies_.emplace_back(copy_of(*b.parameters[i], shares_.members));
     }
 }
 

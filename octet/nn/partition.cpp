@@ -47,17 +47,22 @@ std::vector<float> part_of(const Cut& cut, std::span<const float> whole) {
   return out;
 }
 
+Cut with_copies(const Partition& p, Cut cut) {
+  if (p.copies() > 1) cut.alone = 0, cut.copies = p.copies(), cut.first_copy = p.first_copy();
+  return cut;
+}
+
 Cut own_rows(const Partition& p, const Shape& whole) {
   const Part rows = own_part(p, whole[0]);
-  return Cut::of_rows(whole, rows.first, rows.count);
+  return with_copies(p, Cut::of_rows(whole, rows.first, rows.count));
 }
 
 Cut own_columns(const Partition& p, const Shape& whole) {
   const Part columns = own_part(p, whole[1]);
-  return Cut::of_columns(whole, columns.first, columns.count);
+  return with_copies(p, Cut::of_columns(whole, columns.first, columns.count));
 }
 
-Cut own_copy(const Partition& p, const Shape& whole) { return Cut::copied(whole, p.members(), p.member() == 0); }
+Cut own_copy(const Partition& p, const Shape& whole) { return with_copies(p, Cut::copied(whole, p.members(), p.member() == 0)); }
 
 // Each head is of `copies` members, and each of these has `count` heads; one of the two is 1.
 HeadPart own_key_heads(const Partition& p, std::int64_t kv_heads) {

@@ -29,12 +29,20 @@ class Partition : public RowExchange {
   virtual void gather_columns(Stream&, const Tensor& own, const Tensor& all);
   /// f32 [members T, C] in scratch, the rows that fill(own [T, C]) writes on every member. Empty of one member, whose op needs no table.
   virtual Tensor table_of_all(Stream&, const Shape& own, const std::function<void(const Tensor&)>& fill);
-  /// x = the maximum over members; f32.
+  /// x = the maximum over members, or their sum; f32.
   virtual void max(Stream&, const Tensor& x) = 0;
+  virtual void sum(Stream&, const Tensor& x) = 0;
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
   virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
   /// Takes and gives back the memory of whole_values() of so many values, so that a dry run, which collects none, includes it.
   virtual void reserve(Stream&, std::int64_t) const {}
+
+  /// The members as ones that exchange nothing in a layer: each has a copy of all its matrices, and computes it for its own rows. Owners of
+  /// copies sum their gradients.
+  virtual Partition& of_copies() = 0;
+  /// Members with a copy of what this one has; the first of them counts and saves it.
+  int copies() const { return copies_; }
+  bool first_copy() const { return first_copy_; }
 
   /// Where exchanges run beside products that do not need them.
   SideWork& beside() { return *beside_; }
@@ -43,17 +51,21 @@ class Partition : public RowExchange {
   void run_in_stream() { beside_ = &in_stream_; }
 
  protected:
-  using RowExchange::RowExchange;
+  Partition(int member, int members, int copies = 1, bool first_copy = true)
+      : RowExchange(member, members), copies_(copies), first_copy_(first_copy) {}
 
  private:
+  int copies_;
+  bool first_copy_;
   SideWork in_stream_;
   SideWork* beside_ = &in_stream_;
 };
 
-/// One member, which has everything: nothing is exchanged, and rows that it gathers or reduces are its own.
+/// One member, which has everything: nothing is exchanged, and rows that it gathers or reduces are its own. Others may have copies.
 class WholePartition final : public Partition {
  public:
-  WholePartition() : Partition(0, 1) {}
+  explicit WholePartition(int copies = 1, bool first_copy = true) : Partition(0, 1, copies, first_copy) {}
+  Partition& of_copies() override { return *this; }
   Tensor all_rows(Stream&, const Tensor& own, Category) const override { return own; }
   Tensor own_columns(Stream&, const Tensor& all) const override { return all; }
   void gather_columns(Stream&, const Tensor&, const Tensor&) override {}
@@ -62,6 +74,7 @@ class WholePartition final : public Partition {
   void reduce(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
   void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
   void max(Stream&, const Tensor&) override {}
+  void sum(Stream&, const Tensor&) override {}
   std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override { return {own.begin(), own.end()}; }
 
  private:
@@ -77,10 +90,13 @@ Part own_part(const Partition&, std::int64_t all);
 /// The values of a part from all of them; an empty cut: all.
 std::vector<float> part_of(const Cut&, std::span<const float> whole);
 
+/// The cut of a part, of which Partition::copies() have copies.
+Cut with_copies(const Partition&, Cut);
+
 /// Cuts of the parameters whose whole matrix is [rows, columns].
 Cut own_rows(const Partition&, const Shape& whole);
 Cut own_columns(const Partition&, const Shape& whole);
-/// Of a vector that every member has.
+/// Of a parameter that every member has.
 Cut own_copy(const Partition&, const Shape& whole);
 
 /// Key and value heads of a member: its share, or, where there are fewer heads than members, the one of its query heads, of which several

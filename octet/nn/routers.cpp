@@ -45,6 +45,10 @@ void Routers::add(Stream& stream, const MicroBatch& m, std::int64_t layer, const
                   {.chosen = chosen, .scores = scores, .counts = part(m.counts, row), .sums = part(m.sums, row), .relative = relative()});
 }
 
+void Routers::join(Stream& stream, const MicroBatch& m, Partition& p) const {
+  if (m.counts) p.sum(stream, m.counts.reshaped({m.counts.count()}));
+}
+
 // The derivative of the loss of a micro-batch by each score of a token, divided by its expert's count.
 float Routers::score_factor(const MicroBatch& m) const {
   const auto E = double(config_.experts), K = double(config_.choices), L = double(config_.layers), T = double(m.tokens);

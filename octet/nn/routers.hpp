@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/nn/balance.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/ops/route/route.hpp"
 #include "octet/scaling/pass.hpp"
 #include "octet/tensor/state.hpp"
@@ -44,6 +45,8 @@ class Routers {
   Tensor bias(std::int64_t layer) const;
   /// Adds a layer's choices to the loads, if the micro-batch records.
   void add(Stream&, const MicroBatch&, std::int64_t layer, const Tensor& chosen, const Tensor& scores) const;
+  /// Of members that have rows of one micro-batch each, between its forward and its backward: the counts become those of all rows.
+  void join(Stream&, const MicroBatch&, Partition&) const;
   /// The loss's gradient of a layer's scores, in scratch; empty if there is none.
   Tensor score_gradient(Stream&, const MicroBatch&, std::int64_t layer) const;
   /// The factor of squared logs of each token's logits, without the loss scale.

@@ -19,6 +19,8 @@ class Visitor {
   virtual void experts(const Parameter&) {}
   /// Of an adapter of a layer, whose model's own parameters then do not train.
   virtual void adapter(Parameter& p) { parameter(p); }
+  /// Members of a partition gather the rows that this layer reads.
+  virtual void gathers(const LinearSite&) {}
   virtual void weight(Weight&) {}
   virtual void linear(LinearSite&) {}
 };

@@ -20,8 +20,16 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wire
   divide_experts(c), divide_shards(c);
   partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
   turns_ = divides_experts() && folds(c.schedule) ? std::make_unique<InTurn>() : std::make_unique<Turns>();
-  expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room), parts_of_stacks_ = partition_of(experts(), wires.tensor);
-  parts_ = divides_experts() ? parts_of_stacks_.get() : partition_.get();
+  expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room);
+  if (divides_experts() && divides_layers()) join_parts(c);
+  parts_ = partition_of(with_parts_ ? *with_parts_ : divides_experts() ? experts() : tensor(), wires.tensor);
+}
+
+// Tensor ranks of one expert group, which are neighbours.
+void Axes::join_parts(const RanksConfig& c) {
+  const int ranks = int(c.tensor * c.expert), own = all_->rank();
+  with_parts_ = all_->split(own / ranks, own % ranks, ranks);
+  with_parts_->report_to(*all_, neighbours_of(own, ranks));
 }
 
 void Axes::make_groups(const RanksConfig& c) {
@@ -62,7 +70,7 @@ void Axes::divide_shards(const RanksConfig& c) {
 
 comm::Traffic Axes::traffic(comm::Collective c) const {
   comm::Traffic sum = mesh_ ? mesh_->traffic(c) : all_->traffic(c);
-  for (const auto* part : {&context_, &experts_, &same_experts_, &shards_, &same_shard_, &shards_of_stacks_})
+  for (const auto* part : {&context_, &experts_, &same_experts_, &shards_, &same_shard_, &shards_of_stacks_, &with_parts_})
     if (*part) sum = sum + (*part)->traffic(c);
   return sum;
 }

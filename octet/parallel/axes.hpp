@@ -68,7 +68,7 @@ class Axes {
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
   /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation.
   Turns& turns() { return *turns_; }
-  /// The ranks that have parts of the same matrices: of layers, or of stacks of experts.
+  /// The ranks that have parts of the same matrices: of layers, of stacks of experts, or of both. Some of them have equal parts.
   nn::Partition& parts() { return *parts_; }
   /// The ranks of tensor() as those that divide each layer, and those of context() as those that share sequences.
   nn::Partition& partition() { return *partition_; }
@@ -94,15 +94,15 @@ class Axes {
   std::unique_ptr<comm::Communicator> in_data(const std::vector<int>& ranks, std::int64_t tensor);
   void divide_experts(const RanksConfig&);
   void divide_shards(const RanksConfig&);
+  void join_parts(const RanksConfig&);
 
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
-  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_, shards_of_stacks_;
-  std::unique_ptr<nn::Partition> partition_, parts_of_stacks_;
+  std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_, shards_of_stacks_, with_parts_;
+  std::unique_ptr<nn::Partition> partition_, parts_;
   std::unique_ptr<Turns> turns_;
   std::unique_ptr<nn::ExpertExchange> expert_exchange_;
-  nn::Partition* parts_ = nullptr;
   std::unique_ptr<nn::RowExchange> sequences_;
 };
 

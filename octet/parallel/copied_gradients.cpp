@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "octet/parallel/eight_bit_sum.hpp"
+
 namespace octet::parallel {
+
+bool CopiedGradients::sums_copies(const Cut& cut, Storage gradients) {
+  return !has_scales(gradients) || (gradients == Storage::e4m3 && cut.alone % storage_block == 0);
+}
 
 CopiedGradients::CopiedGradients(comm::Communicator& group, const nn::Parameters& parameters) {
   if (group.size() == 1) return;
@@ -15,7 +21,7 @@ void CopiedGradients::split_by_heads(comm::Communicator& group, const nn::Parame
   for (const nn::Bucket& b : parameters.buckets())
     for (const Parameter* p : b.parameters) {
       if (p->cut.copies == 1) continue;
-      check(!has_scales(b.gradient.storage), "copied gradients: those of {} have scales, and cannot be summed", p->path);
+      check(sums_copies(p->cut, b.gradient.storage), "copied gradients: those of {} have scales, and cannot be summed", p->path);
       if (p->cut.copies < group.size()) copies = p->cut.copies;
     }
   if (copies == 1) return;
@@ -29,22 +35,23 @@ void CopiedGradients::split_by_heads(comm::Communicator& group, const nn::Parame
 void CopiedGradients::add(comm::Communicator& group, const nn::Bucket& b) {
   const bool all =
       std::ranges::all_of(b.parameters, [&](const Parameter* p) { return p->cut.copies == group.size() && p->cut.alone == 0; });
-  if (all) return copies_.push_back({&b, b.gradient.codes, &group});
+  if (all) return copies_.push_back({&b, b.gradient, &group});
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     const Cut& cut = b.parameters[i]->cut;
     if (cut.copies == 1) continue;
-    const Tensor all = b.cut(b.gradient, i).codes, flat = all.reshaped({all.count()});
-    copies_.push_back({&b, flat.rows(cut.alone, flat.count() - cut.alone), cut.copies == group.size() ? &group : of_heads_.get()});
+    const std::int64_t n = b.parameters[i]->shape.count() - cut.alone;
+    copies_.push_back({&b, b.gradient.part(b.first[i] + cut.alone, n), cut.copies == group.size() ? &group : of_heads_.get()});
   }
+}
+
+void CopiedGradients::Copies::sum(Stream& stream) const {
+  if (has_scales(gradient.storage)) EightBitSum(*owners).all_reduce(stream, gradient);
+  else owners->all_reduce(stream, gradient.codes, comm::Reduction::sum);
 }
 
 void CopiedGradients::sum(Stream& stream, const nn::Bucket& bucket) const {
   for (const Copies& c : copies_)
-    if (c.bucket == &bucket) c.owners->all_reduce(stream, c.gradient, comm::Reduction::sum);
-}
-
-void CopiedGradients::sum(Stream& stream) const {
-  for (const Copies& c : copies_) c.owners->all_reduce(stream, c.gradient, comm::Reduction::sum);
+    if (c.bucket == &bucket) c.sum(stream);
 }
 
 }  // namespace octet::parallel

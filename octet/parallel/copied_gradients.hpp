@@ -8,25 +8,29 @@
 
 namespace octet::parallel {
 
-/// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, of which each rank has seen its
-/// rows, keys and values of heads that several ranks share, and one matrix of each adapter. One rank has no copies.
+/// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, routers and experts, of which each
+/// rank has seen its rows, keys and values of heads that several ranks share, latents, and one matrix of each adapter. Gradients of e4m3
+/// are added by EightBitSum. One rank has no copies.
 class CopiedGradients {
  public:
-  /// All ranks make it at the same time. The group outlives this. Throws ContractError for shared heads whose gradients have scales; where
-  /// sums are divided (nn::Divided::gradients), these are values of one micro-batch, which have none.
+  /// All ranks make it at the same time. The group outlives this. Throws ContractError where sums_copies() is false.
   CopiedGradients(comm::Communicator& group, const nn::Parameters&);
 
-  /// g = sum over the ranks that have a copy, of all such values of a bucket; or of all buckets.
+  /// Whether gradients that are stored so can be summed where this cut has copies: without a scale per tensor, and in complete blocks of
+  /// scales. Where sums are divided (nn::Divided::gradients), gradients are values of one micro-batch, which have no scales.
+  static bool sums_copies(const Cut&, Storage gradients);
+
+  /// g = sum over the ranks that have a copy, of all such values of a bucket.
   void sum(Stream&, const nn::Bucket&) const;
-  void sum(Stream&) const;
   /// Of the ranks with the same heads.
   comm::Traffic traffic(comm::Collective c) const { return of_heads_ ? of_heads_->traffic(c) : comm::Traffic{}; }
 
  private:
   struct Copies {
     const nn::Bucket* bucket;
-    Tensor gradient;
+    Stored gradient;
     comm::Communicator* owners;
+    void sum(Stream&) const;
   };
   void split_by_heads(comm::Communicator& group, const nn::Parameters&);
   void add(comm::Communicator& group, const nn::Bucket&);

@@ -142,6 +142,11 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   part.exchanged(*this, queue), exchanged_ = true;
 }
 
+void GradientSums::sum_other_copies(Stream& stream) {
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (!part_of_.contains(&b.parameters.front()->gradient)) copied_.sum(stream, b);
+}
+
 // A recorded micro-batch cannot wait for a side queue that has none of its work.
 void GradientSums::join(Stream& stream) {
   if (side_ && exchanged_) follow(stream, *side_);

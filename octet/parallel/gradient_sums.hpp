@@ -51,6 +51,8 @@ class GradientSums final : public GradientListener {
   void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
+  /// After the step's last micro-batch: sums the copies of buckets that no other rank's sequences add to.
+  void sum_other_copies(Stream&);
   /// After the step's sums of gradients, on both stages of a SharedEnd: its two exchanges have one factor mu, which moves now.
   void join_ends(Stream&);
 

@@ -76,11 +76,11 @@ void Sharding::join(Stream& stream) {
   weights_.forget_blocks();
 }
 
-// Where data ranks sum gradients, those of copies were summed with them. Sums of a parameter of both ends are then there: of divided
+// Where data ranks sum a gradient, that of copies was summed with them. Sums of a parameter of both ends are then there: of divided
 // gradients, those of the own part, which is the same on both stages.
 void Sharding::end_step(Stream& stream) {
   if (!exchanges_) return;
-  if (gradient_sums_.empty()) copied_gradients_.sum(stream);
+  gradient_sums_.sum_other_copies(stream);
   if (of_ends_) of_ends_->all_reduce(stream, ends_->gradient.stored().values(), comm::Reduction::sum);
   gradient_sums_.join_ends(stream);
 }

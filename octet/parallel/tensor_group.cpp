@@ -21,6 +21,7 @@ void TensorGroup::reduce_exactly(Stream& stream, const Tensor& partial, const Te
 }
 
 void TensorGroup::max(Stream& stream, const Tensor& x) { ranks_.all_reduce(stream, x, comm::Reduction::max); }
+void TensorGroup::sum(Stream& stream, const Tensor& x) { ranks_.all_reduce(stream, x, comm::Reduction::sum); }
 
 std::unique_ptr<nn::Partition> partition_of(comm::Communicator& ranks, TensorWire wire) {
   if (ranks.size() == 1) return std::make_unique<nn::WholePartition>();

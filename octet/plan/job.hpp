@@ -1,7 +1,7 @@
 #pragma once
 
-#include "octet/machine/constants.hpp"
 #include "octet/plan/model.hpp"
+#include "octet/plan/network.hpp"
 #include "octet/train/layout/layout.hpp"
 
 namespace octet::plan {
@@ -20,6 +20,7 @@ struct Job {
   bool even_stages = false;  // of pipelines: equal numbers of layers, as other programs have
 
   std::int64_t per_node() const { return machine.devices_per_node; }
+  Network network() const { return Network(machine); }
   double tokens() const { return double(sequence) * double(sequences); }
   std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
 };

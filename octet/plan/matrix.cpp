@@ -137,13 +137,39 @@ octet plan run.toml --gpus 64 --layout tensor=4,pipeline=4,zero=1   # time, memo
 octet plan run.toml --gpus 1024 --tokens 2000000000000 --price 2     # days, failures, checkpoint interval, goodput, cost of the whole run
 octet plan run.toml --gpus 8 --runnable --write job       # run file and Slurm script of the best layout that Octet trains
 octet plan run.toml --gpus 8 --machine cluster.toml       # with constants that octet bench --calibrate cluster.toml measured
-octet plan run.toml --gpus 64 --network 12.5              # 100 Gb/s per GPU between nodes, or its share of the node's cards
+octet plan run.toml --gpus 64 --network 12.5              # 100 Gb/s per GPU between nodes
+octet plan run.toml --gpus 512 --network 4x50 --oversubscription 2 --rails --nodes-per-leaf 32   # cards and switches between nodes
 octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --set data.sequence_length=4096   # or a file: --model moe.toml
 octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
 ```
 
-The answer begins with its assumptions: each line names the option or key that sets one. `--network` is GB/s per GPU. With 4 cards of 50 GB/s
-for 8 GPUs it is 25, and half of that on a network that is oversubscribed twice.
+The answer begins with its assumptions: each line names the option or key that sets one.
+
+## The network between nodes
+
+| option | key of a machine file | meaning | default |
+|---|---|---|---|
+| `--network 25` | `network_gbs` | GB/s that one GPU sends to other nodes | that of the machine |
+| `--network 4x50` | `fabric.devices_per_card` = 2, `network_gbs` = 25 | 4 cards per node of 50 GB/s each, here for 8 GPUs | one card per GPU |
+| `--oversubscription 2` | `fabric.oversubscription` | rate of the cards of a leaf switch over that of its links to the spine | 1: non-blocking |
+| `--rails` | `fabric.rails` | rail-optimized: card i of every node is on leaf switch i | a leaf switch has all cards of its nodes |
+| `--nodes-per-leaf 32` | `fabric.nodes_per_leaf` | nodes that one leaf switch connects | one; with rails all |
+
+Ranks fill node by node, and nodes leaf by leaf. All GPUs of an axis send at the same time. The part x of their bytes to other nodes that
+crosses the spine decides: a GPU sends at its rate over max(1, oversubscription x x).
+
+| axis | x |
+|---|---|
+| tensor | none crosses: its ranks are in a node |
+| data, context: rings | 0 if all nodes of a group are on one leaf switch; 1 / k with k of them on a leaf, since one of k sends to the next leaf |
+| pipeline | as a ring; only hops over the spine are slower |
+| experts | other nodes on other leaf switches over all other nodes; with rails also rows to other places of a node |
+
+With rails, data groups of equal places in each node stay on a rail. Stages that share a node send across rails. Octet sends rows of experts
+straight to their ranks; programs that relay them within nodes stay on rails. So ZeRO in groups within leaf switches and tensor parallelism do
+not pay for an oversubscribed spine. Pipeline stages of whole leaf switches and exchanges of experts pay all of it.
+
+`octet bench --calibrate` measures `network_gbs` with all GPUs of its nodes. Run it on nodes of one leaf switch, and set the other keys by hand.
 
 This version trains all four axes; with a pipeline axis ZeRO-1 at most. Other layouts are predictions. The command marks them
 `[not runnable by this version]`, this page marks them (*).
@@ -158,7 +184,7 @@ the schedule 1f1b or, where they say zero bubble, zero_bubble.
 would be slow or do nothing.
 
 Expert ranks are neighbours on the data axis, and divide the experts of each layer: "experts over 8" adds no ranks. A token's row is sent
-once to each rank that has one of its experts.
+once to each rank that has one of its experts. Tensor ranks have copies of experts, and compute those of their own rows.
 
 )";
 
@@ -187,8 +213,9 @@ that no computation hides:
   most loaded rank over the mean. Benchmarks in which tokens choose freely fit 1.7, and routers with balancing biases 1.1.
 - Data axis: the search also tries ZeRO in groups within nodes ("in groups of 8"). Gradients of ZeRO-0 and ZeRO-1 hide under one
   micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost to shared memory. One layer's part is never hidden.
-  Members of an axis on one node share their network cards; an exchange of experts has its own card alone. Each exchange takes 1 us more
-  per GPU of its ring.
+  Each exchange takes 1 us more per GPU of its ring.
+- Between nodes: members of an axis on one node share their network cards; an exchange of experts has its own card alone. This page has
+  networks without oversubscription.
 - Pipelines: the slowest stage and the bubble are added. Under zero_bubble, products of weights' gradients are a third of GEMMs. What a
   forward takes longer is lost in each micro-batch beyond the number of stages.
 - Attention in context parallelism hides all but a tenth of its transfers.

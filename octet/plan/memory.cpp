@@ -30,6 +30,15 @@ StageMemory states(double weight, double operands, double gradient, double divid
 
 }  // namespace
 
+double rank_parameters(const PlannedModel& m, const Layout& l, const Software& s) {
+  const double copied = s.copies_experts ? m.shared_parameters() : 0;
+  return (m.dense_parameters() - copied) / double(l.tensor) + copied;
+}
+
+std::int64_t shards_of_stacks(const Layout& l, const Software& s) {
+  return std::max<std::int64_t>(1, (s.copies_experts ? 1 : l.tensor) * l.shards() / l.experts);
+}
+
 double saved_bytes_per_token(const PlannedModel& m, Recomputed recomputed, bool eight_bit) {
   const double h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns()), f = m.active_hidden();
   const double code = eight_bit ? 1 : 2;
@@ -53,12 +62,10 @@ DeferredBytes deferred_bytes_per_token(const PlannedModel& m, const Layout& l) {
 LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   const Software s = program_(l);
   const double tensor = double(l.tensor), tokens = double(l.micro_batch) * double(job_.sequence) / (tensor * double(l.context));
-  // Experts' states are divided among other ranks: tensor x shards / experts of them have the same.
-  const double routed = model_.routed_parameters() / double(l.experts);
-  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
+  const double routed = model_.routed_parameters() / double(l.experts), dense = rank_parameters(model_, l, s);
   LayerMemory out;
-  out.layer = states(s.weight, s.operands, s.gradient, s.divided, model_.dense_parameters() / tensor, l.zero, l.shards()) +
-              states(s.weight, s.operands, s.gradient, s.divided, routed, l.zero, same);
+  out.layer = states(s.weight, s.operands, s.gradient, s.divided, dense, l.zero, l.shards()) +
+              states(s.weight, s.operands, s.gradient, s.divided, routed, l.zero, shards_of_stacks(l, s));
   out.layer.activations = saved_bytes_per_token(model_, l.recomputed, s.eight_bit) * tokens;
   const double ends = model_.end_parameters() / tensor;  // weights that stage 3 does not divide
   out.embedding = out.head = states(s.end_weight, 0, 4, s.end_divided, ends, std::min<std::int64_t>(l.zero, 2), l.shards());
@@ -66,8 +73,8 @@ LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   // A block that is computed again is there once. Two blocks' weights are gathered; gradients of one micro-batch are those of two blocks
   // and of an end.
   if (l.recomputed == Recomputed::block) out.rest.working += saved_bytes_per_token(model_, Recomputed::none, s.eight_bit) * tokens;
-  if (l.zero == 3) out.rest.weights += 2 * (s.weight + s.operands) * model_.dense_parameters() / tensor;
-  if (l.zero >= 2) out.rest.gradients += 2 * s.gradient * model_.dense_parameters() / tensor + 4 * ends;
+  if (l.zero == 3) out.rest.weights += 2 * (s.weight + s.operands) * dense;
+  if (l.zero >= 2) out.rest.gradients += 2 * s.gradient * dense + 4 * ends;
   out.rest.overhead = s.fixed_bytes;
   out.fragmentation = s.fragmentation;
   return out;

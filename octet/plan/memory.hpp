@@ -59,6 +59,10 @@ class FormulaMemory : public MemorySource {
   ProgramOf program_;
 };
 
+/// Of one GPU: the parameters of a layer besides routed experts, averaged over layers, and the ranks that divide the state of routed ones.
+double rank_parameters(const PlannedModel&, const Layout&, const Software&);
+std::int64_t shards_of_stacks(const Layout&, const Software&);
+
 /// Bytes per token and layer that backward needs, of one GPU with tensor = context = 1.
 double saved_bytes_per_token(const PlannedModel&, Recomputed, bool eight_bit);
 

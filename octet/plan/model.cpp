@@ -21,9 +21,13 @@ double averaged(const PlannedModel& m, double dense, double expert) {
 
 }  // namespace
 
-double PlannedModel::dense_parameters() const {
+double PlannedModel::shared_parameters() const {
   const double router = double(shape.width) * double(experts.count);
-  return attention_parameters() + averaged(*this, mlp(*this, shape.hidden), double(experts.shared) * mlp(*this, experts.hidden) + router);
+  return averaged(*this, 0, double(experts.shared) * mlp(*this, experts.hidden) + router);
+}
+
+double PlannedModel::dense_parameters() const {
+  return attention_parameters() + averaged(*this, mlp(*this, shape.hidden), 0) + shared_parameters();
 }
 
 double PlannedModel::routed_parameters() const { return averaged(*this, 0, double(experts.count) * mlp(*this, experts.hidden)); }

@@ -33,6 +33,8 @@ struct PlannedModel {
   /// Averages over layers: of all parameters but routed experts', of routed ones, and of those that one token uses.
   double dense_parameters() const;
   double routed_parameters() const;
+  /// Of routers and shared experts, which are among dense_parameters().
+  double shared_parameters() const;
   double active_parameters() const;
   /// Of the embedding, and as many of the head if it is not tied.
   double end_parameters() const { return double(shape.padded_vocabulary()) * double(shape.width); }

@@ -372,11 +372,13 @@ TEST(Guide, ThePageIsWhatTheCommandWrites) {
 TEST(MachineConstants, AFileReadsBackAndUnknownNamesAreRefused) {
   const testing::Scratch scratch;
   machine::MachineConstants m = machine::machine_constants("h200");
-  m.name = "cluster", m.gemm_tflops = 611.5;
+  m.name = "cluster", m.gemm_tflops = 611.5, m.fabric = {.devices_per_card = 2, .rails = true, .oversubscription = 2};
   const machine::MachineConstants back = machine::machine_constants(scratch.write("m.toml", config::to_toml(m, config::Comments::help)));
   EXPECT_EQ(back.name, "cluster");
   EXPECT_EQ(back.gemm_tflops, 611.5);
   EXPECT_EQ(back.memory_gb, 150.7);
+  EXPECT_EQ(back.fabric.devices_per_card, 2);
+  EXPECT_TRUE(back.fabric.rails && back.fabric.blocks());
   EXPECT_EQ(back.generation, 9);
   EXPECT_EQ(machine::target_of(machine::machine_constants("a100")).generation, 8);
   EXPECT_EQ(machine::target_of(machine::machine_constants("cpu2")).device, Device::cpu);

@@ -37,11 +37,14 @@ std::vector<parallel::Schedule> schedules(const Layout& l) {
   return l.pipeline > 1 ? std::vector{one_f_one_b, zero_bubble} : std::vector{one_f_one_b};
 }
 
-// One of all ranks, and those within nodes.
+// One of all ranks, those within nodes, and where the spine is slow those within leaf switches.
 std::vector<std::int64_t> shard_groups(const Layout& l, const Job& job) {
-  const std::int64_t inside = job.per_node() / l.tensor;
-  const bool several = l.zero > 0 && inside % l.experts == 0 && inside > 1 && inside < l.sharers() && l.sharers() % inside == 0;
-  return several ? std::vector<std::int64_t>{0, inside} : std::vector<std::int64_t>{0};
+  std::vector<std::int64_t> out{0};
+  const std::int64_t inside = job.per_node() / l.tensor, leaf = job.machine.fabric.blocks() ? job.machine.fabric.nodes_per_leaf : 0;
+  for (const std::int64_t group : {inside, inside * leaf})
+    if (l.zero > 0 && group > 1 && group != out.back() && group % l.experts == 0 && group < l.sharers() && l.sharers() % group == 0)
+      out.push_back(group);
+  return out;
 }
 
 constexpr auto always = train::LayoutConstraint::Holds::always, here = train::LayoutConstraint::Holds::here,

@@ -54,6 +54,7 @@ Software octet_software(const optim::StateStorage& storage, std::int64_t zero, b
   s.logit_bytes = 0;                                                        // the head makes them in chunks
   s.overlaps_tensor = false;                                                // measured on two H200
   s.rows_to_experts = 3, s.sends_codes_to_experts = true;                   // x again in backward
+  s.copies_experts = true;
   return s;
 }
 

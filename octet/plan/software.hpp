@@ -35,6 +35,10 @@ struct Software {
   double rows_to_experts = 2, expert_launch_microseconds = 0;
   bool sends_codes_to_experts = false, once_per_node = false, row_per_choice = false;
 
+  // Tensor ranks have copies of experts, routers and shared experts: blocks with experts exchange rows in attention alone, and ranks sum
+  // the gradients of copies. Otherwise the ranks that divide experts and their state include tensor ranks.
+  bool copies_experts = false;
+
   double logit_bytes = 16;   // per logit of a micro-batch, at the peak
   double fragmentation = 0;  // of all tensors
   double fixed_bytes = 0;    // per GPU: context of the driver, libraries, communicators, allocator

@@ -12,16 +12,9 @@ namespace {
 
 double share(std::int64_t ranks) { return double(ranks - 1) / double(ranks); }
 
-// Bytes per second over the links of a node, of exchanges of tensors of so many bytes.
-double link_rate(const machine::MachineConstants& c, double bytes) { return c.link_gbs * 1e9 * bytes / (bytes + 1e6 * c.link_ramp_mb); }
-
-// Bytes per second that each GPU of an axis sends, whose neighbours are `stride` ranks apart: links within a node. Between nodes its
-// members on one node share their network cards.
-double rate(const Job& job, std::int64_t stride, std::int64_t ranks) {
-  const machine::MachineConstants& c = job.machine;
-  if (stride * ranks <= job.per_node()) return c.link_gbs * 1e9;
-  const std::int64_t members = std::clamp<std::int64_t>(job.per_node() / stride, 1, ranks);
-  return std::min(c.link_gbs, double(members) * c.network_gbs) * 1e9;
+// Bytes per second of exchanges of tensors of so many bytes among tensor ranks.
+double tensor_rate(const Job& job, const Layout& l, double bytes) {
+  return job.network().ring({1, l.tensor}) * bytes / (bytes + 1e6 * job.machine.link_ramp_mb);
 }
 
 // Of one exchange in a ring.
@@ -49,25 +42,31 @@ LeavingRows rows_per_token(const PlannedModel& m, const Layout& l, const Job& jo
           .outside = s.once_per_node ? double(nodes - 1) * chance(nodes) : double(l.experts - members) * to_each};
 }
 
-// Seconds of exchanges of `bytes` per GPU among neighbours, of which links of the node carry a part at the same time.
-double exchange_seconds(const Job& job, double bytes, const LeavingRows& rows) {
+// Seconds of exchanges of `bytes` per GPU among expert ranks, of which links of the node carry a part at the same time.
+double exchange_seconds(const Job& job, const Layout& l, const Software& s, double bytes, const LeavingRows& rows) {
   const double inside = bytes * rows.inside / rows.all(), outside = bytes - inside;
-  return std::max(inside / (job.machine.link_gbs * 1e9), outside / (job.machine.network_gbs * 1e9));
+  const Network network = job.network();
+  return std::max(inside / network.links(), outside / network.exchange({l.tensor, l.experts}, s.once_per_node));
 }
 
 // Parameters of one GPU's share of a layer.
-double local_parameters(const PlannedModel& m, const Layout& l) {
-  return m.dense_parameters() / double(l.tensor) + m.routed_parameters() / double(l.experts);
+double local_parameters(const PlannedModel& m, const Layout& l, const Software& s) {
+  return rank_parameters(m, l, s) + m.routed_parameters() / double(l.experts);
 }
 
-// The ranks of a shard group that have the same experts.
-std::int64_t shards_of_stacks(const Layout& l) { return std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts); }
+// Sums of copies' gradients among tensor ranks, once per step, or per micro-batch as values where stages 2 and 3 divide the sums.
+double bytes_of_tensor_copies(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
+  if (!s.copies_experts) return 0;
+  const bool of_micro_batches = l.zero >= 2 && l.shards() > 1;
+  const double sent = of_micro_batches ? std::max(2.0, s.gradient) * double(job.micro_batches(l)) : s.gradient;
+  return 2 * share(l.tensor) * sent * layers * (m.routed_parameters() / double(l.experts) + m.shared_parameters());
+}
 
 // Bytes that a step of the data axis sends at a stage of so many layers. Stages 2 and 3 send in every micro-batch.
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
-  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
+  const double blocks = layers * rank_parameters(m, l, s), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
-  const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l)) / std::max(divided, 1e-9);
+  const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l, s)) / std::max(divided, 1e-9);
   const double parameters = blocks + (divided > 0 ? routed : 0);
   constexpr double end_gradient = 4, end_weight = 2;
   if (l.zero == 0) return divided * 2 * (s.sent_gradient * parameters + end_gradient * ends);
@@ -79,8 +78,8 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
 
 // Of gradients' sums among the ranks that have the same part, once per step.
 double bytes_of_copies(const PlannedModel& m, const Layout& l, const Software& s, double layers) {
-  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
-  const double stacks = layers * m.routed_parameters() / double(l.experts) / double(shards_of_stacks(l));
+  const double blocks = layers * rank_parameters(m, l, s), ends = m.end_parameters() / double(l.tensor);
+  const double stacks = layers * m.routed_parameters() / double(l.experts) / double(shards_of_stacks(l, s));
   return 2 * share(l.same_shard()) * (s.sent_gradient * (blocks / double(l.shards()) + stacks) + 4 * ends / double(l.shards()));
 }
 
@@ -107,7 +106,7 @@ LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, con
   t.elementwise = (bytes + merged + job.expert_load * bytes_of_rows(m, s)) * tokens / memory_rate;
   if (l.recomputed == Recomputed::block) t.recomputed = t.gemms / 3 + t.attention / 3.5 + t.elementwise / 3;
   if (l.recomputed == Recomputed::norms) t.recomputed = (8 * h + 6 * f) * tokens / memory_rate;
-  t.passes = s.passes * local_parameters(m, l) / memory_rate;
+  t.passes = s.passes * local_parameters(m, l, s) / memory_rate;
   t.launches =
       (c.launch_microseconds + s.launch_microseconds + s.expert_launch_microseconds * m.expert_layers() / double(m.layers())) / 1e6;
   out.head = 6 * m.end_parameters() * tokens / (c.head_tflops * 1e12);
@@ -119,7 +118,8 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);  // of a tensor group
   const double h = double(m.shape.width), gathered = s.eight_bit ? 1.5 : 2;                // of gathers in codes and sums in BF16
   Volume out;
-  out.tensor = 8 * h * gathered * share(l.tensor) * tokens;
+  const double branches = s.copies_experts ? 2 - m.expert_layers() / double(m.layers()) : 2;
+  out.tensor = 4 * branches * h * gathered * share(l.tensor) * tokens;
   // K and V once forward, again backward, and their gradients.
   out.context = 6 * 2 * double(m.key_columns()) / double(l.tensor) * share(l.context) * tokens;
   // x and dy to the experts, and a sum back for both. Computed again, x goes once more.
@@ -133,7 +133,7 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
 double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   if (l.tensor == 1) return 0;
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
-  const double all = layer_volume(m, l, job, s).tensor / link_rate(job.machine, 2 * tokens * double(m.shape.width));
+  const double all = layer_volume(m, l, job, s).tensor / tensor_rate(job, l, 2 * tokens * double(m.shape.width));
   if (!s.overlaps_tensor) return all;
   return exposed_exchanges(dense_products(m, l, tokens), job.machine, gain_of(job.machine, s), all);
 }
@@ -141,11 +141,13 @@ double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, co
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
 // forward of the first one, that of stages 2 and 3 under all of them. Hidden transfers slow down the computation whose memory they use.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
-  if (l.sharers() == 1) return 0;
+  const double among_tensor_ranks = bytes_of_tensor_copies(m, l, job, s, layers) / (job.machine.link_gbs * 1e9);
+  if (l.sharers() == 1) return among_tensor_ranks;
   const double exchanges = layers * (l.zero < 2 ? 2 : double(job.micro_batches(l)) * (l.zero == 3 ? 3 : 1) + 1);
-  const double among_copies = bytes_of_copies(m, l, s, layers) / rate(job, l.tensor * l.shards(), l.same_shard());
-  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards()) + exchanges * latency(job, l.shards()) +
-                         among_copies + layers * latency(job, l.same_shard());
+  const Network network = job.network();
+  const double among_copies = bytes_of_copies(m, l, s, layers) / network.ring({l.tensor * l.shards(), l.same_shard()});
+  const double seconds = data_bytes(m, l, job, s, layers) / network.ring({l.tensor, l.shards()}) + exchanges * latency(job, l.shards()) +
+                         among_copies + layers * latency(job, l.same_shard()) + among_tensor_ranks;
   const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
   constexpr double contention = 0.2;                                   // fitted
   const double exposed = std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
@@ -165,6 +167,7 @@ Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Soft
   const double layers = double(std::ranges::max(layers_of_stages(m, l, job))), micro_batches = double(job.micro_batches(l));
   Volume out = layer_volume(m, l, job, s);
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
+  out.tensor += bytes_of_tensor_copies(m, l, job, s, layers);
   if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;
   out.data = data_bytes(m, l, job, s, layers) + bytes_of_copies(m, l, s, layers);
   return out;
@@ -175,13 +178,13 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const Volume sent = layer_volume(m, l, job, s);
   const std::vector<std::int64_t> stages = layers_of_stages(m, l, job);
   const double micro_batches = double(job.micro_batches(l)), pipeline = double(l.pipeline), mean_layers = double(m.layers()) / pipeline;
+  const Network network = job.network();
   StepTime layer = one.layer;
   layer.tensor = exposed_tensor(m, l, job, s);
   // A ring hides its transfers under attention.
-  layer.context =
-      std::max(0.1 * sent.context / rate(job, l.tensor, l.context), sent.context / rate(job, l.tensor, l.context) - layer.attention);
-  if (l.context == 1) layer.context = 0;
-  if (l.experts > 1) layer.experts = job.expert_load * exchange_seconds(job, sent.experts, rows_per_token(m, l, job, s));
+  const double in_ring = sent.context / network.ring({l.tensor, l.context});
+  layer.context = l.context == 1 ? 0 : std::max(0.1 * in_ring, in_ring - layer.attention);
+  if (l.experts > 1) layer.experts = job.expert_load * exchange_seconds(job, l, s, sent.experts, rows_per_token(m, l, job, s));
   StepTime out;
   for (const auto member : {&StepTime::gemms, &StepTime::attention, &StepTime::elementwise, &StepTime::recomputed, &StepTime::tensor,
                             &StepTime::context, &StepTime::experts, &StepTime::passes, &StepTime::launches})
@@ -192,8 +195,9 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const double slowest = std::max(layers * of_layer, double(folds(l.schedule) ? stages.front() : stages.back()) * of_layer + one.head);
   out.imbalance = (slowest - mean) * micro_batches;
   out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule, pipeline_shape(l, job), costs_of(out, mean, micro_batches));
-  if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);
-  const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
+  if (l.pipeline > 1)
+    out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / network.stages({l.tensor * l.context * l.data, l.pipeline});
+  const double updated = layers * local_parameters(m, l, s) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
   out.data = exposed_data(m, l, job, s, layers, slowest);
   // The largest of many normal values.

@@ -74,6 +74,9 @@ struct HealthEvent {
   std::vector<float> flushed{};        // fraction of non-zero values that became 0
   std::vector<float> sqnr_db{};        // 20 log10(|x| / |x - dequantized|)
   std::vector<std::int64_t> nonfinite{};
+  // Both empty where no tensor has several scales.
+  std::vector<float> scale_deviation{};  // standard deviation of log2 of the scales of a tensor's blocks or rows
+  std::vector<float> lossy_blocks{};     // share of a tensor's blocks that have a saturated or flushed value
 
   void fields(EventVisitor&);
 };

@@ -56,6 +56,15 @@ void HealthEvent::fields(EventVisitor& v) {
   v.field({"flushed", "", "fraction of non-zero values that became 0"}, flushed);
   v.field({"sqnr_db", "dB", "20 log10(norm of x / norm of x - dequantized x); null if nothing was lost"}, sqnr_db);
   v.field({"nonfinite", "", "count of values that are not finite"}, nonfinite);
+  v.field({"scale_deviation", "octaves",
+           "standard deviation of log2 of the scales of the tensor's blocks or rows; null if it has one scale, absent if all have", true,
+           scale_deviation.empty()},
+          scale_deviation);
+  v.field(
+      {"lossy_blocks", "",
+       "share of the tensor's blocks with a clipped or flushed value; null for scales per tensor or row, absent if no tensor has blocks",
+       true, lossy_blocks.empty()},
+      lossy_blocks);
 }
 
 void RanksEvent::fields(EventVisitor& v) {

@@ -209,6 +209,12 @@ constexpr Metric all[] = {
      least<&HealthEvent::headroom_bits>},
     {"sqnr_db_min", "SQNR", "dB of the tensor with the least", "Smallest signal to quantization noise ratio of a tensor in dB.", "",
      "octet_sqnr_db_min", least<&HealthEvent::sqnr_db>},
+    {"scale_deviation_max", "Spread of block scales", "largest standard deviation of log2 of a tensor's scales, in octaves",
+     "Largest standard deviation of log2 of the scales of a tensor's blocks or rows.", "worst/scale_deviation", "octet_scale_deviation_max",
+     most<&HealthEvent::scale_deviation>},
+    {"lossy_blocks_max", "Blocks with lost values", "largest share of a tensor",
+     "Largest share of a tensor's blocks that have a clipped or flushed value.", "worst/lossy_blocks", "octet_lossy_blocks_max",
+     most<&HealthEvent::lossy_blocks>},
 };
 
 }  // namespace

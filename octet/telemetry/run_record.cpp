@@ -89,6 +89,8 @@ class Reader {
     want_length(where, "flushed", e.flushed.size());
     want_length(where, "sqnr_db", e.sqnr_db.size());
     want_length(where, "nonfinite", e.nonfinite.size());
+    if (!e.scale_deviation.empty()) want_length(where, "scale_deviation", e.scale_deviation.size());
+    if (!e.lossy_blocks.empty()) want_length(where, "lossy_blocks", e.lossy_blocks.size());
     health_.add(std::move(e));
   }
   void take(SharedScalesEvent&& e, const std::string& where) {

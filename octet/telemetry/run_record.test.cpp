@@ -146,6 +146,8 @@ TEST(RunFolder, LinesOfEarlierVersionsKeepTheirBytes) {
         R"(01,"memory":123456789,"skipped":true,"loss_scale":65536.5,"limited":true,"one_token":0.75})",
         R"({"event":"health","step":7,"time":1.5,"headroom_bits":[0.5,null],"saturated":[0.5,0.25],"flushed":[0.5,0.25],")"
         R"(sqnr_db":[31.5,27.5],"nonfinite":[0,3]})",
+        R"({"event":"health","step":7,"time":1.5,"headroom_bits":[0.5],"saturated":[0.5],"flushed":[0.5],"sqnr_db":[31.5])"
+        R"(,"nonfinite":[0],"scale_deviation":[1.5],"lossy_blocks":[null]})",
         R"({"event":"eval","step":7,"time":1.5,"loss":2.5,"tokens":65536,"average_loss":null})",
         R"({"event":"experts","step":7,"time":1.5,"experts":2,"layers":[1,3],"counts":[1,2,3,4],"bias":[0.5,0.25,0.5,0.25)"
         R"(]})",

@@ -26,6 +26,9 @@ void set_values(Stream& stream, const Tensor& t, const float* host) {
 void get_values(Stream& stream, const Tensor& t, float* host) {
   if (t.dtype == DType::f32) return download(stream, t, host);
   const HostCopy copy(stream, t);
+  const auto convert = [&]<class T>() { std::transform(copy.as<T>(), copy.as<T>() + t.count(), host, [](T x) { return to_float(x); }); };
+  if (t.dtype == DType::bf16) return convert.template operator()<Bf16>();
+  if (t.dtype == DType::f16) return convert.template operator()<Fp16>();
   for (std::int64_t i = 0; i < t.count(); ++i) host[i] = value_at(copy.tensor(), i);
 }
 

@@ -22,7 +22,8 @@ json::Value summary_answer(const WatchedRun&);
 /// All curves of a run: parameters `from`, `to` (steps) and `points`. Each curve is five lists: first and last step, mean, low and high of
 /// each bucket.
 json::Value series_answer(const WatchedRun&, const Target&);
-/// A measure of all tensors over steps: parameters `measure` (headroom, saturated, flushed, sqnr, nonfinite, amax, scale), `columns`.
+/// A measure of all tensors over steps: parameters `measure` (headroom, saturated, flushed, sqnr, nonfinite, spread, lossy, amax, scale),
+/// `columns`.
 json::Value heat_answer(const WatchedRun&, const Target&);
 /// All measures of one tensor over steps: parameters `tensor`, `points`.
 json::Value tensor_answer(const WatchedRun&, const Target&);

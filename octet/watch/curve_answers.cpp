@@ -37,11 +37,13 @@ struct Measure {
   bool of_scales;
   std::size_t index;
 };
-constexpr std::array<Measure, 7> measures = {{{"headroom", false, health_headroom},
+constexpr std::array<Measure, 9> measures = {{{"headroom", false, health_headroom},
                                               {"saturated", false, health_saturated},
                                               {"flushed", false, health_flushed},
                                               {"sqnr", false, health_sqnr},
                                               {"nonfinite", false, health_nonfinite},
+                                              {"spread", false, health_spread},
+                                              {"lossy", false, health_lossy},
                                               {"amax", true, scale_amax},
                                               {"scale", true, scale_scale}}};
 
@@ -54,7 +56,7 @@ const Measure& measure_of(const Target& target) {
   const std::string name = at == target.query.end() ? "headroom" : at->second;
   for (const Measure& m : measures)
     if (m.name == name) return m;
-  throw ConfigError("measure must be headroom, saturated, flushed, sqnr, nonfinite, amax or scale");
+  throw ConfigError("measure must be headroom, saturated, flushed, sqnr, nonfinite, spread, lossy, amax or scale");
 }
 
 struct Steps {

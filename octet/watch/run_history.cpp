@@ -60,11 +60,16 @@ void RunHistory::add(HealthEvent&& e) {
       want_length("sqnr_db", e.sqnr_db, n);
   const std::vector<float> nonfinite(e.nonfinite.begin(), e.nonfinite.end());
   want_length("nonfinite", nonfinite, n);
+  const auto or_unknown = [n](const std::vector<float>& list) { return list.empty() ? std::vector<float>(n, NAN) : list; };
+  const std::vector<float> spread = or_unknown(e.scale_deviation), lossy = or_unknown(e.lossy_blocks);
+  want_length("scale_deviation", spread, n), want_length("lossy_blocks", lossy, n);
   health_.add(e.step, {{&e.headroom_bits, &e.headroom_bits},
                        {&e.saturated, &e.saturated},
                        {&e.flushed, &e.flushed},
                        {&e.sqnr_db, &e.sqnr_db},
-                       {&nonfinite, &nonfinite}});
+                       {&nonfinite, &nonfinite},
+                       {&spread, &spread},
+                       {&lossy, &lossy}});
   last_health_ = std::move(e);
 }
 

@@ -29,7 +29,16 @@ struct StoredIncident {
 
 /// Measures of TensorHistory `scales`, and of `health`.
 enum ScaleMeasure : std::size_t { scale_amax, scale_scale, scale_measures };
-enum HealthMeasure : std::size_t { health_headroom, health_saturated, health_flushed, health_sqnr, health_nonfinite, health_measures };
+enum HealthMeasure : std::size_t {
+  health_headroom,
+  health_saturated,
+  health_flushed,
+  health_sqnr,
+  health_nonfinite,
+  health_spread,
+  health_lossy,
+  health_measures
+};
 
 /// A value that an event adds to a curve.
 struct CurveValue {

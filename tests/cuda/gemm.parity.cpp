@@ -2,9 +2,7 @@
 
 #include <cstring>
 
-#include "octet/ops/quantize/quantize.hpp"
-#include "tests/cuda/parity.hpp"
-#include "tests/testing/rounded.hpp"
+#include "tests/cuda/gemm_operands.hpp"
 
 // GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both
 // multiply the same codes. Bounds:
@@ -16,61 +14,10 @@
 namespace octet::parity {
 namespace {
 
-using ops::QuantizeSpec;
 using testing::dot_bound, testing::unit_f32;
 
-struct Kind {
-  const char* name;
-  QuantizeSpec spec;
-  DType source = DType::bf16;
-  bool cols = false;  // the transpose of the stored matrix
-};
-
-// A GEMM operand in the host's memory.
-struct Codes {
-  std::vector<std::uint8_t> codes, descales;
-  Quantized form;
-};
-
-std::vector<std::uint8_t> bytes_of(const Tensor& t) { return {t.u8(), t.u8() + t.bytes()}; }
-
-enum class Values { gaussian, positive };
-
-Codes operand(const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, Values values) {
-  Stream stream(Device::cpu);
-  const Shape shape = kind.cols ? Shape{cols, rows} : Shape{rows, cols};
-  std::vector<float> numbers = testing::gaussian(std::size_t(shape.count()), seed, 0.3);
-  if (values == Values::positive)
-    for (float& x : numbers) x = std::fabs(x);
-  const Tensor x = stream.empty(shape, kind.source);
-  for (std::int64_t i = 0; i < shape.count(); ++i) testing::put(x, i, numbers[std::size_t(i)]);
-  ops::Sink sink = make_sink(stream, kind.spec, {.shape = shape, .dtype = kind.source, .rows = !kind.cols, .cols = kind.cols});
-  if (kind.spec.format == kind.source) sink.codes.rows = {.codes = x}, sink.codes.cols = {.codes = x, .transposed = true};
-  else ops::quantize(stream, x, sink);
-  const Quantized q = kind.cols ? sink.codes.cols : sink.codes.rows;
-  return {bytes_of(q.codes), q.descales ? bytes_of(q.descales) : std::vector<std::uint8_t>{}, q};
-}
-
-// The same codes without their signs, which makes a GEMM the sum of magnitudes that bounds are made of.
-Codes magnitudes(Codes c) {
-  const std::size_t size = size_of(c.form.codes.dtype);
-  for (std::size_t i = size - 1; i < c.codes.size(); i += size) c.codes[i] &= 0x7F;
-  return c;
-}
-
-Quantized put(Side& side, const Codes& c) {
-  Quantized q = c.form;
-  const auto at = [&](const std::vector<std::uint8_t>& bytes, const Tensor& like) {
-    Tensor t = side.raw(bytes, {std::int64_t(bytes.size())});
-    return Tensor{t.data, like.shape, like.dtype};
-  };
-  q.codes = at(c.codes, c.form.codes);
-  if (c.form.descales) q.descales = at(c.descales, c.form.descales);
-  return q;
-}
-
 struct Try {
-  Kind a, b;
+  OperandKind a, b;
   Shape mnk;
   DType result = DType::bf16;
   bool bias = false, accumulate = false, fast = false;
@@ -92,7 +39,7 @@ double relative_bound(const Try& t, DType a, DType b) {
 
 void run(Side& side, const Try& t) {
   const std::int64_t M = t.mnk[0], N = t.mnk[1], K = t.mnk[2];
-  const Codes a = operand(t.a, M, K, 1, t.values), b = operand(t.b, N, K, 2, t.values);
+  const OperandCodes a = operand(t.a, M, K, 1, t.values), b = operand(t.b, N, K, 2, t.values);
   const Tensor d = side.gaussian({M, N}, 3, t.result), bias = side.gaussian({N}, 4);
   const std::vector<float> before = testing::gaussian(std::size_t(M * N), 3), bias_values = testing::gaussian(std::size_t(N), 4);
   ops::gemm(side.stream(), {.a = put(side, a),
@@ -121,7 +68,7 @@ void run(Side& side, const Try& t) {
 // Sums of 16384 positive products, as in a weight's gradient: where they are not promoted they fall short by a fifth.
 void run_long(Side& side, const Try& t) {
   const std::int64_t M = t.mnk[0], N = t.mnk[1], K = t.mnk[2];
-  const Codes a = operand(t.a, M, K, 1, Values::positive), b = operand(t.b, N, K, 2, Values::positive);
+  const OperandCodes a = operand(t.a, M, K, 1, Values::positive), b = operand(t.b, N, K, 2, Values::positive);
   const Tensor d = side.poisoned({M, N}, DType::f32);
   ops::gemm(side.stream(), {.a = put(side, a), .b = put(side, b), .d = d});
   std::vector<float> value(std::size_t(M * N));
@@ -129,40 +76,16 @@ void run_long(Side& side, const Try& t) {
   side.result("d", d, {.bound = [=](std::int64_t i) { return 0.002 * std::fabs(double(value[std::size_t(i)])); }});
 }
 
-std::vector<Kind> kinds() {
-  using enum ScaleRule;
-  const ScaleBlock row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
-  const QuantizeSpec half{.format = DType::bf16}, full{.format = DType::f32}, tensor{.format = DType::e4m3}, tensor5{.format = DType::e5m2};
-  const auto blocks = [](ScaleRule rule, ScaleBlock b, DType format = DType::e4m3) {
-    return QuantizeSpec{.format = format, .rule = rule, .rows = b, .cols = b};
-  };
-  return {{"bf16", half},
-          {"bf16 transposed", half, DType::bf16, true},
-          {"f32", full, DType::f32},
-          {"f32 transposed", full, DType::f32, true},
-          {"tensor", tensor},
-          {"tensor e5m2", tensor5},
-          {"row", blocks(quotient, row)},
-          {"row e5m2", blocks(power_of_two, row, DType::e5m2)},
-          {"1x128", blocks(power_of_two, v128)},
-          {"1x128 quotient", blocks(quotient, v128)},
-          {"1x128 e5m2", blocks(power_of_two, v128, DType::e5m2)},
-          {"128x128", blocks(power_of_two, square)},
-          {"1x32 e8m0", blocks(e8m0, v32)},
-          {"f16", {.format = DType::f16}, DType::f16},
-          {"f16 transposed", {.format = DType::f16}, DType::f16, true}};
-}
-
 std::vector<Case> make() {
   std::vector<Case> cases;
   const auto add = [&](const Try& t) { cases.push_back({t.name(), [t](Side& side) { run(side, t); }}); };
-  const auto all = kinds();
-  for (const Kind& a : all)
-    for (const Kind& b : all)
+  const auto all = operand_kinds();
+  for (const OperandKind& a : all)
+    for (const OperandKind& b : all)
       for (const Values values : {Values::gaussian, Values::positive})
         add({.a = a, .b = b, .mnk = {144, 272, 384}, .result = DType::f32, .values = values});
-  for (const Kind& k : all)
-    for (const Kind* other : {&all[4], &all[11], &k})
+  for (const OperandKind& k : all)
+    for (const OperandKind* other : {&all[4], &all[11], &k})
       for (const DType result : {DType::bf16, DType::f32})
         for (const bool bias : {false, true})
           for (const bool fast : {false, true})
@@ -176,31 +99,31 @@ std::vector<Case> make() {
                  .values = Values::positive});
   for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1},
                          Shape{33, 65, 127}, Shape{16, 16, 16}, Shape{48, 80, 208}, Shape{1, 64, 64}, Shape{100, 72, 72}})
-    for (const Kind& k : all) {
+    for (const OperandKind& k : all) {
       const bool bias = s[0] % 2 == 1;
       add({.a = k, .b = all[0], .mnk = s, .bias = bias});
       add({.a = k, .b = k, .mnk = s, .result = DType::f32, .bias = bias, .accumulate = bias});
     }
-  for (const Kind* k : {&all[13], &all[14]})
+  for (const OperandKind* k : {&all[13], &all[14]})
     for (const Shape& s : {Shape{128, 160, 640}, Shape{33, 65, 127}, Shape{5, 7, 0}, Shape{100, 72, 72}, Shape{1, 19, 33}})
       for (const bool bias : {false, true})
         for (const bool accumulate : {false, true})
           add({.a = *k, .b = all[13], .mnk = s, .result = DType::f16, .bias = bias, .accumulate = accumulate});
-  for (const Kind* a : {&all[4], &all[5], &all[6], &all[8], &all[10], &all[12]})
-    for (const Kind* b : {&all[4], &all[6], &all[8], &all[11], &all[12]}) {
+  for (const OperandKind* a : {&all[4], &all[5], &all[6], &all[8], &all[10], &all[12]})
+    for (const OperandKind* b : {&all[4], &all[6], &all[8], &all[11], &all[12]}) {
       const Try t{.a = *a, .b = *b, .mnk = {128, 128, 16384}};
       cases.push_back({format("gemm long {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
     }
-  // The promoted kernel's: sizes that are no multiples of 16, both operands e5m2, tiles that are divided along K.
-  for (const Kind* a : {&all[8], &all[9], &all[10]})
-    for (const Kind* b : {&all[8], &all[9], &all[10], &all[11]})
+  // The promoted kernels': sizes that are no multiples of 16, both operands e5m2.
+  for (const OperandKind* a : {&all[8], &all[9], &all[10]})
+    for (const OperandKind* b : {&all[8], &all[9], &all[10], &all[11]})
       for (const Shape& s : {Shape{1, 4, 16}, Shape{5, 132, 128}, Shape{193, 260, 400}, Shape{1000, 332, 2064}}) {
         const bool odd = s[0] % 2 == 1;
         add({.a = *a, .b = *b, .mnk = s, .result = odd ? DType::f32 : DType::bf16, .bias = odd, .accumulate = true});
         add({.a = *a, .b = *b, .mnk = s, .result = odd ? DType::bf16 : DType::f32, .bias = !odd, .values = Values::positive});
       }
-  for (const Kind* a : {&all[9], &all[10]})
-    for (const Kind* b : {&all[9], &all[10], &all[11]}) {
+  for (const OperandKind* a : {&all[9], &all[10]})
+    for (const OperandKind* b : {&all[9], &all[10], &all[11]}) {
       const Try t{.a = *a, .b = *b, .mnk = {300, 260, 16384}};
       cases.push_back({format("gemm long promoted {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
     }

@@ -91,8 +91,8 @@ Case fp16(std::int64_t cols) {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{128, 128}, Shape{130, 264}, Shape{257, 129},
-                            Shape{160, 136}, Shape{384, 896}})
+  for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{1, 4096}, Shape{8, 2312}, Shape{128, 128},
+                            Shape{130, 264}, Shape{257, 129}, Shape{160, 136}, Shape{384, 896}})
     for (const Types types :
          {Types{DType::bf16, DType::bf16}, Types{DType::f32, DType::bf16}, Types{DType::f32, DType::f32}, Types{DType::bf16, DType::f32}})
       for (const Kind& kind : kinds(types.sink)) {

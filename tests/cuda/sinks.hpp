@@ -7,8 +7,8 @@
 
 namespace octet::parity {
 
-/// Shapes of a norm's input: empty, tiny, not whole packs, and of every way to keep a row.
-inline const Shape norm_shapes[] = {{0, 16}, {1, 1}, {5, 7}, {130, 264}, {300, 896}, {64, 1536}, {33, 3584}, {7, 4608}};
+/// Shapes of a norm's input: empty, tiny, of one token, not whole packs, and of every way to keep a row.
+inline const Shape norm_shapes[] = {{0, 16}, {1, 1}, {1, 4096}, {5, 7}, {130, 264}, {300, 896}, {64, 1536}, {33, 3584}, {7, 4608}};
 
 struct Kind {
   std::string name;
@@ -58,6 +58,7 @@ inline std::vector<float> odd_values(std::int64_t n) {
 /// The request for a sink.
 struct Wanted {
   bool rows = true, cols = true, keep_plain = false, noise = false, count = true;
+  bool measured = true;  // by a maximum and health
 };
 inline std::vector<Wanted> every_orientation() {
   return {{true, false},
@@ -65,6 +66,7 @@ inline std::vector<Wanted> every_orientation() {
           {false, true},
           {true, true, true, true},
           {true, false, false, true},
+          {.cols = false, .measured = false},
           {.cols = false, .count = false},
           {.count = false},
           {.rows = false, .count = false},
@@ -80,7 +82,8 @@ struct SinkOnSide {
     ops::QuantizeSpec spec = kind.spec;
     amax = side.from({0.25f}, {1}),
     health = side.raw(std::vector<std::uint8_t>(sizeof(ops::QuantizeHealth)), {sizeof(ops::QuantizeHealth)});
-    spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>(), spec.count = want.count, spec.measure_noise = want.noise;
+    spec.count = want.count, spec.measure_noise = want.noise;
+    if (want.measured) spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>();
     if (kind.known) spec.scale = side.from({24.0f}, {1}), spec.descale = side.from({1 / 24.0f}, {1});
     sink = ops::make_sink(side.stream(), spec,
                           {.shape = shape,
@@ -107,6 +110,7 @@ struct SinkOnSide {
     side.result(name + " range of scales", {at + offsetof(ops::QuantizeHealth, scale_min), {2}, DType::f32}, same_bits());
     side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64},
                 same_bits());
+    side.result(name + " blocks", {at + offsetof(ops::QuantizeHealth, blocks), {5}, DType::i64}, same_bits());
     // A thread adds up to 128 squares in f32; x * scale and the distance to its code are rounded by 2^-24 of x * scale.
     side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64},
                 within_share_of_largest(0x1p-17));
@@ -123,14 +127,16 @@ void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
                                                    {.cols = false, .count = false},
                                                    {.keep_plain = true, .count = false},
                                                    {.count = false},
-                                                   {.rows = false, .count = false}}) {
+                                                   {.rows = false, .count = false},
+                                                   {.cols = false, .measured = false},
+                                                   {.cols = false, .keep_plain = true, .measured = false}}) {
   for (const Kind& kind : kinds(dtype))
     for (const Wanted& want : wants) {
       SinkOnSide s(side, kind, shape, dtype, want);
       fill(side.stream(), s.sink);
       s.declare(side,
                 kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns") + (want.count ? "" : " uncounted") +
-                    (want.keep_plain ? " and plain" : ""),
+                    (want.measured ? "" : " unmeasured") + (want.keep_plain ? " and plain" : ""),
                 want.keep_plain);
     }
 }

@@ -112,11 +112,16 @@ def told(run_folder):
             continue
         tell("worst/saturated", e, max(e["saturated"]))
         tell("worst/flushed", e, max(e["flushed"]))
+        for name in ("scale_deviation", "lossy_blocks"):
+            known = [v for v in e.get(name, []) if v is not None]
+            if known:
+                tell(f"worst/{name}", e, max(known))
         for i, site in enumerate(sites):
             for name in ("amax", "scale_min", "scale_max"):
                 tell(f"{site}/{name}", e, scales[e["step"]][name][i])
-            for name in ("saturated", "flushed"):
-                tell(f"{site}/{name}", e, e[name][i])
+            for name in ("saturated", "flushed", "scale_deviation", "lossy_blocks"):
+                if e.get(name) and e[name][i] is not None:
+                    tell(f"{site}/{name}", e, e[name][i])
     return out
 
 

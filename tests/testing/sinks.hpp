@@ -45,7 +45,7 @@ void expect_fused_equals_unfused(Shape shape, DType dtype, const Fill& fill) {
       const ops::SinkRequest want{.shape = shape, .dtype = dtype, .cols = cols};
       ops::QuantizeHealth health[2];
       const Tensor amax = stream.zeros({2}, DType::f32);
-      spec.amax = amax.rows(0, 1), spec.health = &health[0];
+      spec.amax = amax.rows(0, 1), spec.health = &health[0], spec.measure_noise = true;
       ops::Sink fused = ops::make_sink(stream, spec, want);
       fill(stream, fused);
       spec.amax = amax.rows(1, 1), spec.health = &health[1];
@@ -63,6 +63,8 @@ void expect_fused_equals_unfused(Shape shape, DType dtype, const Fill& fill) {
       ASSERT_EQ(health[0].saturated, health[1].saturated) << what();
       ASSERT_EQ(health[0].flushed, health[1].flushed) << what();
       ASSERT_EQ(health[0].scale_min, health[1].scale_min) << what();
+      ASSERT_EQ(health[0].blocks.log_scale_squares, health[1].blocks.log_scale_squares) << what();
+      ASSERT_EQ(health[0].blocks.lossy, health[1].blocks.lossy) << what();
       ASSERT_EQ(health[0].scale_max, health[1].scale_max) << what();
     }
 }

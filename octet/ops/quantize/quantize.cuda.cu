@@ -1,5 +1,5 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -100,20 +100,26 @@ struct ScaledHalves {
   }
 };
 
-/// Encodes values in memory. `descale`: the factor of FP16 values.
-void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to, const Tensor& descale) {
-  if (values.dtype == DType::f16)
-    return run_tiles<float>(queue, job, ScaledHalves{values.as<Fp16>(), descale.f32(), int(job.cols)},
-                            packs_of_eight(values) && aligned_to(job.row.codes, 8));
-  const auto run = [&]<class From, class T>() {
-    run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), int(job.cols)}, packs_of_eight(values) && aligned_to(job.row.codes, 8));
-  };
+/// f<T>(a producer of values in memory, rounded to T, which is the type of a sink).
+template <class F>
+void with_stored(const Tensor& values, DType to, const F& f) {
+  const auto run = [&]<class From, class T>() { f.template operator()<T>(Stored<From, T>{values.as<From>(), int(values.shape[1])}); };
   if (values.dtype == DType::bf16) run.template operator()<Bf16, Bf16>();
   else if (to == DType::bf16) run.template operator()<float, Bf16>();
   else run.template operator()<float, float>();
 }
 
+/// Encodes values in memory. `descale`: the factor of FP16 values.
+void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to, const Tensor& descale) {
+  const bool aligned = packs_of_eight(values) && aligned_to(job.row.codes, 8);
+  if (values.dtype == DType::f16)
+    return run_tiles<float>(queue, job, ScaledHalves{values.as<Fp16>(), descale.f32(), int(job.cols)}, aligned);
+  with_stored(values, to, [&]<class T>(const auto& make) { run_tiles<T>(queue, job, make, aligned); });
+}
+
 }  // namespace
+
+TileJob few_rows_job(const ops::Sink& sink) { return completed(job_of(sink)); }
 
 TileJob first_job(Queue queue, const ops::Sink& sink) {
   if (sink.waits()) clear(queue, sink.maxima.data, sink.maxima.bytes());
@@ -133,6 +139,9 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, co
 }
 
 void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor& descale) {
+  if (x.dtype != DType::f16 && sink.spec.quantizes() && packs_of_eight(x) && takes_few_rows(sink) &&
+      aligned_to(sink.codes.rows.codes.data, 8))
+    return with_stored(x, sink.dtype, [&]<class T>(const auto& make) { fill_few_rows<T>(queue, few_rows_job(sink), make); });
   run_stored(queue, first_job(queue, sink), x, sink.dtype, descale);
   encode_waiting(queue, sink, x, descale);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "octet/numerics/power.hpp"
 #include "octet/numerics/scale.hpp"
+#include "octet/ops/quantize/block_health.hpp"
 
 // Quantization of one value or a register of values. For scales from maxima see numerics/scale.hpp.
 
@@ -25,6 +27,12 @@ OCTET_HD void count_health(V x, V scale, IntOf<V> code, HealthCounts<V>& n) {
   n.nonfinite = (int_of(x) & 0x7FFFFFFF) >= 0x7F800000 ? n.nonfinite + 1 : n.nonfinite;
   const Int kept = x != splat<V>(0) ? code & 0x7F : Int{} + 1;
   n.flushed = kept == 0 ? n.flushed + 1 : n.flushed;
+}
+
+/// log2 of a scale in BlockHealth::units, to nearest; exact for powers of two.
+OCTET_HD int log_units(float scale) {
+  const float x = math::log2_positive(scale) * float(BlockHealth::units);
+  return int(x < 0 ? x - 0.5f : x + 0.5f);
 }
 
 }  // namespace octet::ops

@@ -82,6 +82,8 @@ struct Reference {
   Bytes codes, descales;
   std::int64_t saturated = 0, flushed = 0, nonfinite = 0;
   float amax = 0, scale_min = infinity, scale_max = 0;
+  std::vector<double> scales = {};  // of each block
+  std::int64_t lossy = 0;           // blocks
 };
 
 Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock block, DType source) {
@@ -115,6 +117,7 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
       const bool k_first = !e8m0 && block.rows == 1 && block.cols > 0;
       const std::size_t at = std::size_t(block.whole_tensor() ? 0 : block.cols == 0 ? i : k_first ? j * layout[1] + i : i * layout[1] + j);
       descales[at] = s.descale, descale_codes[at] = s.code;
+      const std::int64_t lost = ref.saturated + ref.flushed;
       each([&](auto r, auto c) {
         const float x = m.at(r, c), y = x * s.scale;
         const std::uint8_t code = codes.encode(y);
@@ -123,6 +126,7 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
         ref.flushed += x != 0 && (code & 0x7F) == 0;
         ref.nonfinite += !std::isfinite(x);
       });
+      ref.scales.push_back(s.scale), ref.lossy += ref.saturated + ref.flushed > lost;
     }
   if (e8m0) ref.descales = descale_codes;
   else
@@ -234,6 +238,41 @@ TEST(Quantize, OneOrientationAloneGivesTheSame) {
 
 TEST(Quantize, WhereNothingIsCountedAllElseIsTheSame) {
   for (const QuantizeCase& c : quantize_cases()) try_case(c, {130, 161}, DType::bf16, true, true, false);
+}
+
+/// Standard deviation of log2 of the scales, by two passes.
+double deviation_of(const std::vector<double>& scales) {
+  double mean = 0, squares = 0;
+  for (const double s : scales) mean += std::log2(s) / double(scales.size());
+  for (const double s : scales) squares += (std::log2(s) - mean) * (std::log2(s) - mean) / double(scales.size());
+  return std::sqrt(squares);
+}
+
+TEST(Quantize, BlocksAreMeasuredWithTheSquares) {
+  for (const QuantizeCase& c : quantize_cases())
+    for (const Shape& shape : {Shape{1, 7}, Shape{33, 130}, Shape{256, 384}, Shape{300, 31}})
+      for (const bool cols : {false, true}) {
+        const std::string what = format("{} {}{}", std::string_view(c.name), shape, cols ? " both" : "");
+        Stream stream(Device::cpu);
+        QuantizeHealth health;
+        QuantizeSpec spec = ready(stream, c, &health);
+        const Matrix m = awkward(shape[0], shape[1], 7, DType::bf16);
+        const SinkRequest want{.shape = shape, .cols = cols};
+        Sink unmeasured = make_sink(stream, spec, want);
+        quantize(stream, upload(stream, m, DType::bf16), unmeasured);
+        EXPECT_EQ(health.blocks.scales, 0) << what;
+        spec.measure_noise = true;
+        Sink sink = make_sink(stream, spec, want);
+        quantize(stream, upload(stream, m, DType::bf16), sink);
+        const Reference ref = ref_quantize(m, spec, spec.rows, DType::bf16);
+        const bool several = !spec.rows.whole_tensor(), compared = several && !spec.rows.whole_rows();
+        EXPECT_EQ(health.blocks.scales, several ? std::int64_t(ref.scales.size()) : 0) << what;
+        EXPECT_EQ(health.blocks.blocks, compared ? std::int64_t(ref.scales.size()) : 0) << what;
+        EXPECT_EQ(health.blocks.lossy, compared ? ref.lossy : 0) << what;
+        // Each logarithm is rounded by at most half a unit, and computed within 2^-16; the deviation of these errors is at most as large.
+        if (several) EXPECT_NEAR(health.blocks.scale_deviation(), deviation_of(ref.scales), 0.5 / BlockHealth::units + 0x1p-16) << what;
+        else EXPECT_TRUE(std::isnan(health.blocks.scale_deviation())) << what;
+      }
 }
 
 /// FP16 codes of any kind times 2^exponent, and their values in f32.

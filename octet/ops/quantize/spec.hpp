@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/numerics/scale.hpp"
+#include "octet/ops/quantize/block_health.hpp"
 #include "octet/tensor/storage.hpp"
 
 namespace octet::ops {
@@ -13,6 +14,7 @@ struct QuantizeHealth {
   std::int64_t flushed = 0;            // not 0 before, 0 after
   std::int64_t nonfinite = 0;          // infinity or NaN in the input
   double signal = 0, noise = 0;        // sum of x^2, and of (x - dequantized)^2; only when QuantizeSpec::measure_noise
+  BlockHealth blocks;                  // of the row orientation, with squares alone; empty where all values have one scale
 };
 
 /// The quantization of a tensor: everything of a recipe that an op needs. The scale is known in advance (`scale` set: per tensor), or

@@ -2,6 +2,7 @@
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
 #include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/tensor/cuda/early.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -13,6 +14,8 @@ constexpr int heads_a_thread = 2;
 template <bool opposite, class T, int N>
 __global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin,
                             const std::int32_t* starts, const std::int32_t* places, T* qkv) {
+  wait_for_earlier_work();
+  let_later_work_begin();
   const unsigned half = unsigned(shape.head_dim) / 2, packs = half / N, i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
   const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;
@@ -50,14 +53,13 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
       const std::int64_t groups = ceil_div(heads.heads + heads.kv_heads, heads_a_thread),
                          threads = tokens * groups * (heads.head_dim / 2 / N);
       check(threads < (std::int64_t(1) << 32), "rope: {} tokens are too many", tokens);
-      rope_kernel<opposite, T, N><<<unsigned(ceil_div(threads, block)), block, 0, queue>>>(
-          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), starts.as<std::int32_t>(),
-          places.as<std::int32_t>(), qkv.as<T>());
+      const Blocks blocks{.grid = dim3(unsigned(ceil_div(threads, block))), .threads = block, .early = tokens <= early_rows};
+      launch_early("rope_kernel", rope_kernel<opposite, T, N>, blocks, queue, unsigned(threads), unsigned(heads.columns()), heads,
+                   table.cos.f32(), table.sin.f32(), starts.as<std::int32_t>(), places.as<std::int32_t>(), qkv.as<T>());
     };
     if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
     else run.template operator()<1>();
   });
-  launched("rope_kernel");
 }
 
 template <class T>

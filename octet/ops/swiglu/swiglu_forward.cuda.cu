@@ -1,4 +1,5 @@
 #include "octet/ops/quantize/cuda/coded.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
 #include "octet/ops/swiglu/swiglu.kernels.hpp"
 #include "octet/ops/swiglu/swiglu.math.hpp"
 
@@ -24,7 +25,8 @@ struct SwiGlu {
 void swiglu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y, ops::Gate gate) {
   dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
-      fill_sink<T>(queue, y, SwiGlu<T, Rows>{rows, int(y.shape[1]), gate}, aligned);
+      const SwiGlu<T, Rows> make{rows, int(y.shape[1]), gate};
+      if (!fill_if_few<T>(queue, y, make, aligned)) fill_sink<T>(queue, y, make, aligned);
     });
   });
 }

@@ -83,6 +83,28 @@ HeatMap headroom_map_of(const RunRecord& run, const std::string& name, std::size
   return headroom;
 }
 
+/// Values of a list that events may lack.
+auto list_or_unknown(std::vector<float> HealthEvent::*list) {
+  return [list](const HealthEvent& e) { return (e.*list).empty() ? std::vector<float>(e.sqnr_db.size(), NAN) : e.*list; };
+}
+
+void draw_block_maps(Markup& m, const RunRecord& run, const std::string& name) {
+  const auto worse = [](float a, float b) { return a > b; };
+  if (std::ranges::any_of(run.health, [](const HealthEvent& e) { return !e.scale_deviation.empty(); })) {
+    HeatMap spread = map_of(run, list_or_unknown(&HealthEvent::scale_deviation), 1, worse);
+    spread.title = "Spread of block scales [octaves]: " + name, spread.nothing = "Not known.";
+    spread.note = "Standard deviation of log₂ of the scales of a tensor's blocks or rows.";
+    spread.bins = {{0.25, "h0", "< ¼"}, {0.5, "h1", "¼–½"}, {1, "h2", "½–1"}, {2, "h3", "1–2"}, {4, "h4", "2–4"}, {INFINITY, "h6", "≥ 4"}};
+    draw(m, spread);
+  }
+  if (std::ranges::any_of(run.health, [](const HealthEvent& e) { return !e.lossy_blocks.empty(); })) {
+    HeatMap lossy = map_of(run, list_or_unknown(&HealthEvent::lossy_blocks), 100, worse);
+    lossy.title = "Blocks with lost values [%]: " + name, lossy.nothing = "None at any step.";
+    lossy.note = "Blocks that have a clipped or flushed value.", lossy.bins = percent_bins();
+    draw(m, lossy);
+  }
+}
+
 void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   const auto rows = rows_of(run.facts);
   const auto maps = m.in("div", {{"class", "maps four"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
@@ -107,6 +129,7 @@ void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   flushed.title = "Flushed to zero [%]: " + name, flushed.note = "Non-zero values that became 0.", flushed.bins = percent_bins();
   flushed.nothing = "None at any step.";
   draw(m, flushed);
+  draw_block_maps(m, run, name);
 }
 
 std::string operand_name(const std::string& operand) {

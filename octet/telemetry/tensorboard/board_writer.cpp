@@ -69,8 +69,13 @@ BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFac
   for (const QuantizerFacts& q : quantizers) {
     const std::string site = format("tensors/{}/{}/", q.path, q.operand);
     const bool one = q.block == "tensor";
-    sites_.push_back(
-        {site + "amax", site + (one ? "scale" : "scale_min"), one ? "" : site + "scale_max", site + "saturated", site + "flushed"});
+    sites_.push_back({.amax = site + "amax",
+                      .scale = site + (one ? "scale" : "scale_min"),
+                      .scale_max = one ? "" : site + "scale_max",
+                      .saturated = site + "saturated",
+                      .flushed = site + "flushed",
+                      .deviation = site + "scale_deviation",
+                      .lossy = site + "lossy_blocks"});
   }
   for (const std::string& tensor : shared_scales)
     sums_.push_back({format("sums/{}/mu", tensor), format("sums/{}/overflow", tensor), format("sums/{}/underflow", tensor)});
@@ -116,6 +121,8 @@ void BoardWriter::take(const HealthEvent& e, Scalars& out) {
     }
     out.push_back({site.saturated, e.saturated[i]});
     out.push_back({site.flushed, e.flushed[i]});
+    if (i < e.scale_deviation.size() && std::isfinite(e.scale_deviation[i])) out.push_back({site.deviation, e.scale_deviation[i]});
+    if (i < e.lossy_blocks.size() && std::isfinite(e.lossy_blocks[i])) out.push_back({site.lossy, e.lossy_blocks[i]});
   }
 }
 

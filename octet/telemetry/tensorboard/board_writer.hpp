@@ -31,7 +31,7 @@ class BoardWriter {
  private:
   /// The tags of one quantizer.
   struct Site {
-    std::string amax, scale, scale_max, saturated, flushed;  // scale_max is empty if there is one scale
+    std::string amax, scale, scale_max, saturated, flushed, deviation, lossy;  // scale_max is empty if there is one scale
   };
 
   /// The tags of one shared scale.

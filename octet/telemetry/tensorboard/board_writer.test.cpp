@@ -65,7 +65,8 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
   board.add(ScalesEvent{.step = 1, .amax = {9, 9}, .scale_min = {9, 9}, .scale_max = {9, 9}});
   board.add(StepEvent{.step = 1, .loss = NAN, .skipped = true});
   board.add(ScalesEvent{.step = 2, .amax = {3, 5}, .scale_min = {128, 32}, .scale_max = {128, 64}});
-  board.add(HealthEvent{.step = 2, .saturated = {0, 0.25f}, .flushed = {0.5f, 0.125f}});
+  board.add(HealthEvent{
+      .step = 2, .saturated = {0, 0.25f}, .flushed = {0.5f, 0.125f}, .scale_deviation = {NAN, 1.5f}, .lossy_blocks = {NAN, 0.25f}});
   board.add(StepEvent{.step = 2,
                       .loss = 2.5,
                       .grad_norm = 0.75,
@@ -93,6 +94,8 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
                                             {"speed/data_wait", 0.125f},
                                             {"worst/saturated", 0.25f},
                                             {"worst/flushed", 0.5f},
+                                            {"worst/scale_deviation", 1.5f},
+                                            {"worst/lossy_blocks", 0.25f},
                                             {"tensors/layers.0.mlp.down/x/amax", 3},
                                             {"tensors/layers.0.mlp.down/x/scale", 128},
                                             {"tensors/layers.0.mlp.down/x/saturated", 0},
@@ -101,7 +104,9 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
                                             {"tensors/layers.0.mlp.down/w/scale_min", 32},
                                             {"tensors/layers.0.mlp.down/w/scale_max", 64},
                                             {"tensors/layers.0.mlp.down/w/saturated", 0.25f},
-                                            {"tensors/layers.0.mlp.down/w/flushed", 0.125f}};
+                                            {"tensors/layers.0.mlp.down/w/flushed", 0.125f},
+                                            {"tensors/layers.0.mlp.down/w/scale_deviation", 1.5f},
+                                            {"tensors/layers.0.mlp.down/w/lossy_blocks", 0.25f}};
   EXPECT_EQ(shown.size(), wanted.size());
   for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(2), value) << tag;
   EXPECT_EQ(shown["tensors/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";

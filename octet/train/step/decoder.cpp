@@ -5,6 +5,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/ops/gemm/gemm.hpp"
 
 namespace octet::train {
 namespace {
@@ -15,11 +16,21 @@ using Rows = std::vector<float>;
 constexpr Region memory{Lifetime::step, 1};  // apart from batches of evaluations
 
 // Rows that are computed together: of equal numbers on ranks that divide each layer, in whole blocks of values if these travel in 8 bits.
+std::int64_t rows_of_ranks(Engine& e) {
+  const std::int64_t members = e.partition().members();
+  return members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
+}
+
 // A GPU multiplies 8-bit codes as they are in 16 rows, and builds its kernels of attention in 8 bits for every length.
 std::int64_t rows_together(Engine& e) {
-  const std::int64_t members = e.partition().members(), on_gpu = e.precision.codes_attention() ? 128 : 16;
-  const std::int64_t shared = members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
-  return e.stream.apart_from_host() ? std::lcm(shared, on_gpu) : shared;
+  const std::int64_t on_gpu = e.precision.codes_attention() ? 128 : 16;
+  return e.stream.apart_from_host() ? std::lcm(rows_of_ranks(e), on_gpu) : rows_of_ranks(e);
+}
+
+// So many rows for a token of each of so many texts. A GPU multiplies few of them as they are.
+std::int64_t rows_of_step(Engine& e, std::int64_t texts) {
+  const std::int64_t few = round_up(texts, rows_of_ranks(e));
+  return few <= ops::few_rows ? few : round_up(texts, rows_together(e));
 }
 
 // So many rows for `own` tokens of one sequence. The model has tables for its longest one.
@@ -55,7 +66,7 @@ class StoringDecoder final : public Decoder {
         scope_(e.stream, memory),
         keys_({.sequences = c.texts, .capacity = c.longest, .codes = c.codes, .region = memory}),
         texts_(std::size_t(c.texts)),
-        step_(make_step(round_up(c.texts, rows_together(e)), memory)) {
+        step_(make_step(rows_of_step(e, c.texts), memory)) {
     recordings_.allow(!e.axes.divides_experts());  // the host reads how many rows come
   }
 
@@ -72,6 +83,9 @@ class StoringDecoder final : public Decoder {
     if (!last.empty()) step(last, out);
     return out;
   }
+
+  // The memory of calls, on a device that has none: of a token of each text, which has read all others of the longest texts.
+  void reserve() { run(step_, 1, 1, false, config_.longest); }
 
  private:
   struct Stored {
@@ -115,8 +129,14 @@ class StoringDecoder final : public Decoder {
     upload(e_.stream, sequences.data(), to.at.sequence), upload(e_.stream, places.data(), to.at.place);
   }
 
-  void run(const Step& s, std::int64_t sequence, std::int64_t last, bool whole) {
-    keys_.begin(s.at, whole);
+  // Tokens whose expanded keys a forward needs, of texts with at most so many: one recording serves a range of lengths.
+  std::int64_t reach_of(std::int64_t tokens) const {
+    constexpr std::int64_t together = 128;
+    return e_.model->shape().latent ? std::min(config_.longest, round_up(tokens, together)) : config_.longest;
+  }
+
+  void run(const Step& s, std::int64_t sequence, std::int64_t last, bool whole, std::int64_t reach) {
+    keys_.begin({.at = s.at, .whole = whole, .reach = reach});
     e_.pipeline.logits({.tokens = s.tokens, .sequence = sequence, .cache = &keys_}, {}, last, s.logits);
   }
 
@@ -129,7 +149,7 @@ class StoringDecoder final : public Decoder {
     const Scope scope(e_.stream);
     const Step s = make_step(n, Lifetime::scratch, last);
     upload_tokens(s, tokens);
-    run(s, n, last, stored.ids.empty());
+    run(s, n, last, stored.ids.empty(), reach_of(std::int64_t(stored.ids.size()) + own));
     stored.ids.insert(stored.ids.end(), added.begin(), added.end());
     return row_of(e_, s.logits, 0);
   }
@@ -137,13 +157,16 @@ class StoringDecoder final : public Decoder {
   // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
   // since it may need the memory.
   void step(const std::vector<Token>& tokens, std::vector<Rows>& out) {
-    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : round_up(std::int64_t(tokens.size()), rows_together(e_));
+    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : rows_of_step(e_, std::int64_t(tokens.size()));
     const Step s{.tokens = step_.tokens.rows(0, n),
                  .at = {step_.at.sequence.rows(0, n), step_.at.place.rows(0, n)},
                  .logits = step_.logits.rows(0, n)};
     upload_tokens(s, tokens);
-    if (e_.optimizer) run(s, 1, 1, false);
-    else recordings_.run(e_.stream, {n}, [&] { run(s, 1, 1, false); });
+    std::int32_t last_place = 0;
+    for (const Token& t : tokens) last_place = std::max(last_place, t.place);
+    const std::int64_t reach = reach_of(last_place + 1);
+    if (e_.optimizer) run(s, 1, 1, false, reach);
+    else recordings_.run(e_.stream, {n, reach}, [&] { run(s, 1, 1, false, reach); });
     for (std::size_t k = 0; k < tokens.size(); ++k) {
       const std::size_t i = std::size_t(tokens[k].sequence);
       texts_[i].ids.push_back(tokens[k].id);
@@ -203,12 +226,11 @@ void require_memory(Engine& e, const Decoder::Config& c) {
 // Attention in 8 bits has scales of whole sequences.
 bool stores_keys(Engine& e) { return !e.precision.codes_attention(); }
 
-// Of the keys and values that a block stores. Latent attention has a key and a value for each of its heads.
+// Of the keys and values that a block stores, or of its latents, which all ranks of a partition have.
 ops::QkvShape stored_heads(Engine& e) {
   const models::ModelShape& s = e.model->shape();
-  return {.kv_heads = s.latent ? s.heads : nn::own_key_heads(e.partition(), s.kv_heads).heads.count,
-          .head_dim = s.head_dim,
-          .value_width = s.value_columns()};
+  if (s.latent) return nn::shape_of_latents(s.latent.rank, s.latent.turned);
+  return {.kv_heads = nn::own_key_heads(e.partition(), s.kv_heads).heads.count, .head_dim = s.head_dim, .value_width = s.value_columns()};
 }
 
 }  // namespace
@@ -219,9 +241,7 @@ std::int64_t Decoder::key_bytes(Engine& e, const Config& c) {
 }
 
 void Decoder::reserve(Engine& e, const Config& c) {
-  if (!stores_keys(e)) return;
-  const Scope scope(e.stream, memory);
-  e.stream.empty({key_bytes(e, c)}, DType::u8, memory, Category::activations);
+  if (stores_keys(e)) StoringDecoder(e, c).reserve();
 }
 
 std::unique_ptr<Decoder> Decoder::make(Engine& e, const Config& c) {

@@ -18,10 +18,10 @@ class Decoder {
     std::int64_t longest = 0;         // tokens of a text that the model reads: the last ones
     std::optional<DType> codes = {};  // of stored keys and values: e4m3; none: values of activations' type
   };
-  /// One that stores keys and values, so that a token is computed once. Attention in 8 bits has scales of whole sequences and keeps none,
-  /// and stored rows have no form for latent attention: then each call computes all tokens again. The engine outlives it; memory for keys
-  /// is taken at the first calls and freed with the decoder, the last of the engine's that was made. Throws ConfigError where the machine
-  /// has no memory for it.
+  /// One that stores keys and values, so that a token is computed once. Of latent attention it stores latents, of which each call makes
+  /// keys and values again, block by block. Attention in 8 bits has scales of whole sequences and keeps none: then each call computes all
+  /// tokens again. The engine outlives it; memory for keys is taken at the first calls and freed with the decoder, the last of the engine's
+  /// that was made. Throws ConfigError where the machine has no memory for it.
   static std::unique_ptr<Decoder> make(Engine&, const Config&);
   virtual ~Decoder() = default;
 
@@ -30,7 +30,7 @@ class Decoder {
   /// part of the model, with the same texts.
   virtual std::vector<std::vector<float>> logits(std::span<const std::span<const std::int32_t>> texts) = 0;
 
-  /// Bytes of keys and values of such a decoder on this rank.
+  /// Bytes of keys and values, or of latents, that such a decoder stores on this rank.
   static std::int64_t key_bytes(Engine&, const Config&);
   /// Takes and gives back this memory, so that a dry run, which generates nothing, includes it.
   static void reserve(Engine&, const Config&);

@@ -54,17 +54,24 @@ Ids random_ids(std::size_t n, std::uint64_t seed) {
   return out;
 }
 
-// Keys and values of whole sequences, rounded as codes with a power-of-two scale per row are: to the nearest of a table of all codes.
+// Keys and values of whole sequences, or latents, rounded as codes with a power-of-two scale per row are: to the nearest of a table of all
+// codes.
 class RoundedKeys final : public nn::KeyCache {
  public:
+  void keep(Stream&, int, const nn::Latents& l, nn::ExpandLatents) override {
+    has_latents_ = true;
+    for (const auto& [c, columns] : {std::pair(l.latent, l.rank), {l.shared, l.turned}})
+      for (std::int64_t t = 0; t < c.of.shape[0]; ++t) round(c.of.f32() + t * c.of.shape[1] + c.first, columns);
+  }
   void attend(Stream& stream, int, const ops::AttentionForward& a, std::int64_t) override {
-    for (std::int64_t t = 0; t < a.qkv.shape[0]; ++t)
+    for (std::int64_t t = 0; t < a.qkv.shape[0] && !has_latents_; ++t)
       for (std::int64_t h = a.heads.heads; h < a.heads.heads + 2 * a.heads.kv_heads; ++h)
         round(a.qkv.f32() + t * a.qkv.shape[1] + h * a.heads.head_dim, a.heads.head_dim);
     ops::attention_forward(stream, a);
   }
 
  private:
+  bool has_latents_ = false;
   static void round(float* x, std::int64_t d) {
     float most = 0;
     for (std::int64_t c = 0; c < d; ++c) most = std::max(most, std::fabs(x[c]));
@@ -144,7 +151,7 @@ TEST(Decoder, LogitsOfStoredKeysAreThoseOfWholeTexts) {
 }
 
 TEST(Decoder, CodesOfKeysGiveTheLogitsOfWholeTextsWithRoundedKeys) {
-  for (const std::string family : {"llama", "gpt2", "qwen3_moe"}) {
+  for (const std::string family : {"llama", "gpt2", "qwen3_moe", "deepseek_v2", "deepseek_v3"}) {
     const EngineConfig c = config_of(family);
     RoundedKeys rounded;
     const Ids text = random_ids(20, 2);
@@ -174,7 +181,8 @@ TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {
   EXPECT_EQ(Decoder::key_bytes(*e, {.texts = 1, .longest = 1, .codes = DType::e4m3}), 2 * 2 * 2 * (16 + 4));
   const auto latent = engine_of(config_of("deepseek_v3", "bf16"));
   const models::ModelShape& s = latent->model->shape();
-  EXPECT_EQ(Decoder::key_bytes(*latent, {.texts = 1, .longest = 1}), s.layers * s.heads * (s.head_dim + s.latent.value_width) * 2);
+  EXPECT_EQ(Decoder::key_bytes(*latent, {.texts = 1, .longest = 1}), s.layers * (s.latent.rank + s.latent.turned) * 2)
+      << "DeepSeek-V2, table 1: (d_c + d_h^R) values per layer";
   try {
     Decoder::make(*e, large);
     FAIL();

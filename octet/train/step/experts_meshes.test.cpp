@@ -181,7 +181,6 @@ TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
     return "";
   };
   EngineConfig config = config_of("bf16");
-  EXPECT_NE(refusal(config, {.tensor = 2}).find("models of the family deepseek_v3 cannot be divided within layers"), std::string::npos);
   EXPECT_NE(refusal(config, {.context = 2}).find("model.router_loss counts choices in complete sequences"), std::string::npos);
   config.shape.experts.balance.over = nn::Balance::Over::model;
   EXPECT_NE(refusal(config, {.pipeline = 2}).find("set model.router_balance = \"layer\""), std::string::npos);

@@ -324,9 +324,9 @@ TEST(Lora, LayoutsThatDivideAdaptersAreRefusedByTheirKey) {
     mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
     return octet::testing::error_of<ConfigError>([&] { dry_run(config, {}, 1, 1); });
   };
-  EXPECT_EQ(refusal({.tensor = 2}, {.level = optim::Level::O1}),
-            "ranks.tensor = 2: 2 ranks share each adapter, and gradients in e4m3 cannot be summed among them; set optim.gradients = "
-            "\"bf16\" or \"f32\", or with several data ranks ranks.zero = 2");
+  EXPECT_EQ(refusal({.tensor = 2}, {.gradients = Storage::e4m3_tensor}),
+            "ranks.tensor = 2: 2 ranks have copies of values of layers.0.attn.qkv.lora_a, whose gradients in e4m3_tensor cannot be "
+            "summed; set optim.gradients = \"bf16\"");
 }
 
 TEST(Lora, TargetsAndRanksThatAModelDoesNotHaveAreRefused) {

@@ -13,7 +13,7 @@ void add(ops::QuantizeHealth& sum, const ops::QuantizeHealth& h) {
     sum.scale_max = std::max(sum.scale_max, h.scale_max);
   }
   sum.values += h.values, sum.saturated += h.saturated, sum.flushed += h.flushed, sum.nonfinite += h.nonfinite;
-  sum.signal += h.signal, sum.noise += h.noise;
+  sum.signal += h.signal, sum.noise += h.noise, sum.blocks.add(h.blocks);
 }
 
 // Each rank has quantized its own micro-batches.

@@ -13,9 +13,10 @@ namespace {
 
 // The most likely tokens in falling order, as many as top_k keeps.
 std::vector<std::int32_t> candidates(std::span<const float> logits, const Sampling& s) {
+  if (s.temperature == 0) return {std::int32_t(std::ranges::max_element(logits) - logits.begin())};
   std::vector<std::int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  const std::size_t kept = s.temperature == 0 ? 1 : s.top_k > 0 ? std::min(std::size_t(s.top_k), ids.size()) : ids.size();
+  const std::size_t kept = s.top_k > 0 ? std::min(std::size_t(s.top_k), ids.size()) : ids.size();
   std::partial_sort(ids.begin(), ids.begin() + std::ptrdiff_t(kept), ids.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = logits[std::size_t(a)], y = logits[std::size_t(b)];
     return x > y || (x == y && a < b);

@@ -98,11 +98,15 @@ void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  // Of stages, the last one has the loss, and each the loads of its own layers.
-  for (const Tensor& t :
-       {e.loss_sums().sum, e.loss_sums().counted, e.loss_sums().preferences, e.model->routers().counts(), e.model->routers().sums()})
-    for (comm::Communicator* ranks : {&e.ranks(), &e.axes.pipeline()})
-      if (t) ranks->all_reduce(e.stream, t, comm::Reduction::sum);
+  // Of stages, the last one has the loss, and each the loads of its own layers. Tensor ranks have the loss of all rows, and loads of their
+  // own.
+  const auto sum_over = [&](std::initializer_list<comm::Communicator*> groups, std::initializer_list<Tensor> tensors) {
+    for (const Tensor& t : tensors)
+      for (comm::Communicator* ranks : groups)
+        if (t) ranks->all_reduce(e.stream, t, comm::Reduction::sum);
+  };
+  sum_over({&e.ranks(), &e.axes.pipeline()}, {e.loss_sums().sum, e.loss_sums().counted, e.loss_sums().preferences});
+  sum_over({&e.ranks(), &e.axes.pipeline(), &e.axes.tensor()}, {e.model->routers().counts(), e.model->routers().sums()});
   e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
 }

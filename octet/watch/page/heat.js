@@ -14,6 +14,8 @@ const measures = {
   sqnr: { name: "SQNR below rounding", unit: "dB below the SQNR that rounding to the tensor's format leaves: 32.2 in E4M3, 26.2 in E5M2; healthy tensors are near 0", bad: "low", from: 0, least: 10, falls: true, show: short,
     map: (v, t) => (t.rounding_sqnr === null ? null : Math.max(Math.round(100 * (t.rounding_sqnr - v)) / 100, 0)), plain: { name: "SQNR", unit: "dB" } },
   nonfinite: { name: "Not finite", unit: "values", bad: "high", log: 1, least: 1, show: short },
+  spread: { name: "Spread of block scales", unit: "octaves: standard deviation of log2 of the scales of a tensor's blocks or rows", bad: "high", from: 0, least: 1, show: short },
+  lossy: { name: "Blocks with lost values", unit: "fraction of blocks with a clipped or flushed value", bad: "high", log: 1e-7, least: 4, show: percent },
   scale: { name: "Scale", unit: "log2", bad: "low", log: 1e-38, least: 4, show: short },
   amax: { name: "Maximum", unit: "log2", bad: "high", log: 1e-38, least: 4, show: short },
 };

@@ -13,7 +13,7 @@ inline void merge(TileQuantizer::Partial& into, const TileQuantizer::Partial& p)
     into.scale_max = larger(p.scale_max, into.scale_max);
   }
   into.saturated += p.saturated, into.flushed += p.flushed, into.nonfinite += p.nonfinite;
-  into.signal += p.signal, into.noise += p.noise;
+  into.signal += p.signal, into.noise += p.noise, into.blocks.add(p.blocks);
 }
 
 /// Raises spec.amax and adds `values` values to *spec.health.
@@ -26,7 +26,7 @@ inline void report(const ops::QuantizeSpec& spec, const TileQuantizer::Partial& 
   h->values += values;
   if (spec.count) h->saturated += all.saturated, h->flushed += all.flushed;
   h->nonfinite += all.nonfinite;
-  h->signal += all.signal, h->noise += all.noise;
+  h->signal += all.signal, h->noise += all.noise, h->blocks.add(all.blocks);
 }
 
 }  // namespace octet::cpu::OCTET_ISA

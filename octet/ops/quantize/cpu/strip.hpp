@@ -215,6 +215,30 @@ struct EncodedPair {
   }
 };
 
+/// Adds n scales to the sums of their logarithms.
+inline void see_scales(const float* scale, int n, ops::BlockHealth& seen) {
+  for (int i = 0; i < n; ++i) {
+    const std::int64_t log = ops::log_units(scale[i]);
+    seen.log_scale += log, seen.log_scale_squares += log * log;
+  }
+  seen.scales += n;
+}
+/// Compares the codes of a strip's blocks with its values. A block has 2^shift columns of `rows` rows; `segments` of them are side by
+/// side, and lie in the matrix.
+template <class Format, class Source>
+void compare_blocks(const Source& source, const typename Source::Type* x, std::int64_t ld, const Strip& s, int rows, int shift,
+                    int segments, const float* scale, const std::uint8_t* codes, ops::BlockHealth& seen) {
+  for (int block = 0; block < s.rows / rows * segments; ++block) {
+    const int row = block / segments * rows, col = (block % segments) << shift;
+    ops::HealthCounts<Vec> n;
+    for (int r = row; r < row + rows; ++r)
+      for (int c = col; c < col + (1 << shift); c += width)
+        ops::count_health<Format>(source.load(x + r * ld, Full{c}), splat<Vec>(scale[block]),
+                                  IntVec(widen(load_raw<ByteVec>(codes + r * strip_size, Full{c}))), n);
+    ++seen.blocks, seen.lossy += total(n.saturated) + total(n.flushed) > 0;
+  }
+}
+
 /// Codes of a strip with any values.
 template <class Format, class Source, class Scale>
 void encode_any(const Source& source, Rows<const typename Source::Type> x, int rows, const Scale scale,

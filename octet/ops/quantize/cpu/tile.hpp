@@ -35,6 +35,7 @@ class TileQuantizer {
     float amax = 0, scale_min = 0, scale_max = 0;
     std::int64_t saturated = 0, flushed = 0, nonfinite = 0;
     double signal = 0, noise = 0;
+    ops::BlockHealth blocks{};
     bool finite = true, finite_columns = true;  // of the values in the tensor's maximum and column_maxima
     float* column_maxima = nullptr;
   };

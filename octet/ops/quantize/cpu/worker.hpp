@@ -240,6 +240,7 @@ struct Worker {
     if (to_rows) put_descales(rows, s.row0 / strip_size, 1, s.col0 / strip_size, 1, scales, 0, 0);
     if (to_cols) put_descales(cols, s.col0 / strip_size, 1, s.row0 / strip_size, 1, scales, 0, 0);
     emit<AlongRows>({x, ld}, s, {{scales.scale, 0, whole}, {scales.descale, 0, whole}}, range(finite, beyond), into);
+    if (noise && to_rows) compare(x, ld, s, s.rows, shift_of(strip_size), 1);
   }
 
   void row_vectors(const T* x, std::int64_t ld, const Strip& s) {
@@ -251,6 +252,13 @@ struct Worker {
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, blocks, true, seen);
     put_descales(rows, s.row0, s.rows, s.col0 / n, segments, scales, segments, 1);
     emit<AlongRows>({x, ld}, s, {{scales.scale, segments, shift}, {scales.descale, segments, shift}}, range(finite, beyond), Into::rows);
+    if (noise) compare(x, ld, s, 1, shift, segments);
+  }
+
+  /// Measures blocks whose scales and codes are here, see compare_blocks().
+  void compare(const T* x, std::int64_t ld, const Strip& s, int rows_of_block, int shift, int segments) {
+    see_scales(scales.scale, s.rows / rows_of_block * segments, seen.blocks);
+    compare_blocks<Format>(source, x, ld, s, rows_of_block, shift, segments, scales.scale, codes, seen.blocks);
   }
 
   /// amax[c] over n rows, raised from the stored values; false when there was infinity or NaN.
@@ -293,6 +301,7 @@ struct Worker {
     }
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen);
     put_descales(rows, row0, n, 0, 1, scales, 1, 0);
+    if (noise && C > 0) see_scales(scales.scale, n, seen.blocks);
     strips(x, row0, n, {0, C}, [&](const T* p, std::int64_t ld, const Strip& s) {
       emit<AlongRows>({p, ld}, s, {{scales.scale, 1, whole}, {scales.descale, 1, whole}}, range(finite, beyond), Into::rows);
     });

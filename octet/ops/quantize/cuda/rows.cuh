@@ -5,7 +5,7 @@
 
 #include "octet/ops/add/add.kernels.hpp"
 #include "octet/ops/add/add.math.hpp"
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/held_row.cuh"
 
@@ -104,6 +104,11 @@ struct Rows {
 /// Fills the sink with rows of x as the body scales them. `make` makes tiles of them once the statistics are in memory.
 template <class T, class Body, class Make>
 void fill_sink_by_rows(Queue queue, const ops::Sink& sink, const Tensor& x, const Body& body, const Make& make, Rows how) {
+  if (takes_few_rows(sink) && how.aligned && has_aligned_packs(sink)) {
+    if (!how.known) find_row_statistics<T>(queue, x, body);
+    fill_if_few<T>(queue, sink, make, true);
+    return;
+  }
   const TileJob job = first_job(queue, sink);
   const bool whole = x.shape[0] > 0 && sink.plain && how.aligned && has_aligned_packs(sink) && wants_a_maximum_at_most(job.row) &&
                      wants_a_maximum_at_most(job.col);
@@ -119,6 +124,8 @@ template <class T, class Body, int threads, int packs>
 __global__ void __launch_bounds__(block_of<threads>, blocks_that_fill<threads, false>)
     add_rows_kernel(std::int64_t rows, std::int64_t cols, const T* a, const T* b, T* sum, const Body body) {
   constexpr int N = 16 / int(sizeof(T)), groups = block_of<threads> / threads;
+  wait_for_earlier_work();
+  let_later_work_begin();
   const HeldLanes<threads, packs, N> lanes;
   const std::int64_t r = std::int64_t(blockIdx.x) * groups + int(threadIdx.x) / threads, at = r * cols;
   if (r >= rows) return;
@@ -135,10 +142,10 @@ void add_rows(Queue queue, const Tensor& a, const Tensor& b, const Tensor& sum, 
   if (rows == 0) return;
   dispatch<float, Bf16, Fp16>(sum.dtype, "add_rows", [&]<class T>() {
     const bool held = with_held_rows<T>(cols, [&]<int threads, int packs>() {
-      const std::int64_t blocks = ceil_div(rows, block_of<threads> / threads);
-      add_rows_kernel<T, Body, threads, packs>
-          <<<unsigned(blocks), block_of<threads>, 0, queue>>>(rows, cols, a.as<T>(), b.as<T>(), sum.as<T>(), body);
-      launched("add_rows_kernel");
+      const Blocks blocks{
+          .grid = dim3(unsigned(ceil_div(rows, block_of<threads> / threads))), .threads = block_of<threads>, .early = rows <= early_rows};
+      launch_early("add_rows_kernel", add_rows_kernel<T, Body, threads, packs>, blocks, queue, rows, cols, a.as<T>(), b.as<T>(),
+                   sum.as<T>(), body);
     });
     if (held) return;
     add(queue, a, b, sum);

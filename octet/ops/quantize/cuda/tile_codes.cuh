@@ -2,7 +2,7 @@
 
 // Only for *.cuda.cu files: encoding and storing of a tile in the registers of a block. See tile.cuh.
 
-#include "octet/ops/quantize/cuda/tile_health.cuh"
+#include "octet/ops/quantize/cuda/tile_blocks.cuh"
 #include "octet/ops/quantize/cuda/tile_values.cuh"
 
 namespace octet::cuda {
@@ -160,6 +160,12 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
     if (job.health && job.row.counts)
       count<Format, true>(
           job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
+    if (job.noise && job.row.counts && job.row.part != Part::constant) {
+      const auto scale = [&](int i) { return scales[i * step]; };
+      const unsigned lossy = lossy_rows<Format>(v, codes, scale);
+      const int rows = at.col0 + at.c < job.cols ? inside(job.rows, at.row0 + at.r, 8) : 0;
+      report_blocks(job.health->blocks, tally_blocks(job, at, rows, lossy, scale), shared.of_blocks);
+    }
     if (job.same) store_columns(job, at, codes, shared.codes);
   }
   if (encodes(job.col.part) && !job.same) {

@@ -63,8 +63,18 @@ struct Squares {
   }
 };
 
+/// The next row becomes the first, so that a loop over eight rows shares the registers of one.
+template <class T>
+__device__ __forceinline__ void rotate(Eight<T> (&v)[8], uint2 (&codes)[8]) {
+  const Eight<T> x = v[0];
+  const uint2 c = codes[0];
+#pragma unroll
+  for (int k = 0; k < 7; ++k) v[k] = v[k + 1], codes[k] = codes[k + 1];
+  v[7] = x, codes[7] = c;
+}
+
 /// scale(i, j) is that of v[i][j]; by_rows: the same for all of a row. `beyond`: see Found. Otherwise it is enough to count bytes, except
-/// where there are NaN. Value by value is rare, so a loop over eight rows shares the registers of one.
+/// where there are NaN. Value by value is rare.
 template <class Format, bool by_rows, class T, class Scale>
 __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
                                       Tally& tally) {
@@ -91,11 +101,7 @@ __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint
     } else if (job.noise) {
       measure_noise<Format>(job, v[0], codes[0], scale_of, tally);
     }
-    const Eight<T> x = v[0];
-    const uint2 c = codes[0];
-#pragma unroll
-    for (int k = 0; k < 7; ++k) v[k] = v[k + 1], codes[k] = codes[k + 1];
-    v[7] = x, codes[7] = c;
+    rotate(v, codes);
   }
 }
 

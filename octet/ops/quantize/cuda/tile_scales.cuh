@@ -14,7 +14,8 @@ struct TileShared {
   uint4 codes[tile_side * tile_side / 16];  // before that: maxima of columns, 128 of each warp's 16 rows
   float row_scale[4 * tile_side], col_scale[4 * tile_side];
   float warp_top[tile_threads / 32];
-  double reported[4][tile_threads / 32];  // see report()
+  double reported[4][tile_threads / 32];   // see report()
+  double of_blocks[5][tile_threads / 32];  // see report_blocks()
 
   __device__ __forceinline__ float* column_tops(int warp) { return reinterpret_cast<float*>(codes) + warp * tile_side; }
 };

@@ -214,11 +214,66 @@ models::ModelShape shape_of_folder(const ModelConfig& c) {
   return shape;
 }
 
+constexpr config::Range factor{.at_least = 0, .at_most = 1e6}, coefficient{.at_least = -1, .at_most = 1e6};
+
+void rotation_fields(ModelConfig& c, config::FieldVisitor& v) {
+  v.field("rope_theta", c.rope_theta, "base of the rotary positions; 0: as the size has", {.at_least = 0, .at_most = 1e15});
+  v.choice("rope_scaling", c.rope_scaling, "stretching of rotations for longer contexts; default: as the size has",
+           {"default", "none", "linear", "llama3", "yarn"});
+  v.field("rope_factor", c.rope_factor, "by how much the slowest rotations are stretched; 0: as the size has, or 8", factor);
+  v.field("rope_low_frequency", c.rope_low_frequency,
+          "turns within rope_original_context below which a rotation is stretched by the whole factor; 0: as the size has, or 1", factor);
+  v.field("rope_high_frequency", c.rope_high_frequency,
+          "turns within rope_original_context above which a rotation is not stretched; 0: as the size has, or 4, with yarn 32", factor);
+  v.field("rope_original_context", c.rope_original_context, "context before the stretching; 0: as the size has, or 8192",
+          {.at_least = 0, .at_most = 1 << 28});
+  v.field("rope_mscale", c.rope_mscale, "of yarn's factor of rotated queries and keys; 0: as the size has, or 1", factor);
+  v.field("rope_mscale_all_dim", c.rope_mscale_all_dim,
+          "divides that factor, and with latents multiplies scores by its square; 0: as the size has, or none", factor);
+}
+
+void expert_fields(ModelConfig& c, config::FieldVisitor& v) {
+  v.field("experts", c.experts, "routed experts of a layer; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("experts_per_token", c.experts_per_token, "of them, chosen by each token; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("expert_hidden", c.expert_hidden, "columns inside an expert; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
+  v.field("shared_experts", c.shared_experts, "experts that every token uses; -1: as the size has", {.at_least = -1, .at_most = 4096});
+  v.field("dense_layers", c.dense_layers, "first blocks without experts; -1: as the size has", {.at_least = -1, .at_most = 4096});
+  v.field("expert_step", c.expert_step, "of the blocks after them, each so many-th has experts; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.choice("router_score", c.router_score, "function of the router's logits; default: as the size has", {"default", "softmax", "sigmoid"});
+  v.choice("router_normalize", c.router_normalize, "whether the weights of a token's experts have a fixed sum; default: as the size has",
+           {"default", "yes", "no"});
+  v.field("router_scaling", c.router_scaling, "factor of the weights; 0: as the size has", factor);
+  v.field("router_groups", c.router_groups, "equal groups of experts, of which a token chooses some first; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.field("router_kept_groups", c.router_kept_groups, "groups that it chooses; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.choice(
+      "router_balance", c.router_balance,
+      "the tokens over which router_loss balances experts: of all layers of a micro-batch, of each layer, or of each sequence; default: "
+      "as the size has",
+      {"default", "model", "layer", "sequence"});
+  v.field("router_loss", c.router_loss, "coefficient of the loss that balances experts; -1: as the size has", coefficient);
+  v.field("router_z_loss", c.router_z_loss, "coefficient of the loss of large logits of routers; -1: as the size has", coefficient);
+  v.field("router_bias_rate", c.router_bias_rate,
+          "step of each expert's bias towards balance, after each optimizer step; 0: no biases; -1: as the size has", coefficient);
+  v.field("swiglu_limit", c.swiglu_limit,
+          "in experts, the gate is at most this and the linear part is between this and its negative; 0: no limit; -1: as the size has",
+          coefficient);
+}
+
+void latent_fields(ModelConfig& c, config::FieldVisitor& v) {
+  v.field("latent_rank", c.latent_rank, "columns of the latent of keys and values; 0: as the size has",
+          {.at_least = 0, .at_most = 1 << 20});
+  v.field("query_rank", c.query_rank, "columns of the latent of queries; 0: they have none; -1: as the size has",
+          {.at_least = -1, .at_most = 1 << 20});
+  v.field("rotary_width", c.rotary_width, "with latents, columns of head_width that are rotated; 0: as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.field("value_width", c.value_width, "with latents, columns of a value head; 0: as the size has", {.at_least = 0, .at_most = 4096});
+}
+
 }  // namespace
 
 void ModelConfig::fields(config::FieldVisitor& v) {
-  constexpr config::Range eps{.at_least = 0, .at_most = 1}, theta{.at_least = 0, .at_most = 1e15}, factor{.at_least = 0, .at_most = 1e6};
-  constexpr config::Range coefficient{.at_least = -1, .at_most = 1e6};
   v.field("size", size,
           "a named size: llama-tiny, smollm2-135m, gpt2-124m, qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, ...; empty: the model of model.init, "
           "or the smallest size of model.family");
@@ -232,53 +287,11 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
   v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
   v.field("context", context, "longest sequence in tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 28});
-  v.field("norm_eps", norm_eps, "added to the mean square (or variance) in norms; 0: as the size has", eps);
-  v.field("rope_theta", rope_theta, "base of the rotary positions; 0: as the size has", theta);
-  v.choice("rope_scaling", rope_scaling, "stretching of rotations for longer contexts; default: as the size has",
-           {"default", "none", "linear", "llama3", "yarn"});
-  v.field("rope_factor", rope_factor, "by how much the slowest rotations are stretched; 0: as the size has, or 8", factor);
-  v.field("rope_low_frequency", rope_low_frequency,
-          "turns within rope_original_context below which a rotation is stretched by the whole factor; 0: as the size has, or 1", factor);
-  v.field("rope_high_frequency", rope_high_frequency,
-          "turns within rope_original_context above which a rotation is not stretched; 0: as the size has, or 4, with yarn 32", factor);
-  v.field("rope_original_context", rope_original_context, "context before the stretching; 0: as the size has, or 8192",
-          {.at_least = 0, .at_most = 1 << 28});
-  v.field("rope_mscale", rope_mscale, "of yarn's factor of rotated queries and keys; 0: as the size has, or 1", factor);
-  v.field("rope_mscale_all_dim", rope_mscale_all_dim,
-          "divides that factor, and with latents multiplies scores by its square; 0: as the size has, or none", factor);
+  v.field("norm_eps", norm_eps, "added to the mean square (or variance) in norms; 0: as the size has", {.at_least = 0, .at_most = 1});
+  rotation_fields(*this, v);
   v.choice("tied", tied, "whether head and embedding share one matrix; default: as the size has", {"default", "yes", "no"});
-  v.field("experts", experts, "routed experts of a layer; 0: as the size has", {.at_least = 0, .at_most = 4096});
-  v.field("experts_per_token", experts_per_token, "of them, chosen by each token; 0: as the size has", {.at_least = 0, .at_most = 4096});
-  v.field("expert_hidden", expert_hidden, "columns inside an expert; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
-  v.field("shared_experts", shared_experts, "experts that every token uses; -1: as the size has", {.at_least = -1, .at_most = 4096});
-  v.field("dense_layers", dense_layers, "first blocks without experts; -1: as the size has", {.at_least = -1, .at_most = 4096});
-  v.field("expert_step", expert_step, "of the blocks after them, each so many-th has experts; 0: as the size has",
-          {.at_least = 0, .at_most = 4096});
-  v.choice("router_score", router_score, "function of the router's logits; default: as the size has", {"default", "softmax", "sigmoid"});
-  v.choice("router_normalize", router_normalize, "whether the weights of a token's experts have a fixed sum; default: as the size has",
-           {"default", "yes", "no"});
-  v.field("router_scaling", router_scaling, "factor of the weights; 0: as the size has", factor);
-  v.field("router_groups", router_groups, "equal groups of experts, of which a token chooses some first; 0: as the size has",
-          {.at_least = 0, .at_most = 4096});
-  v.field("router_kept_groups", router_kept_groups, "groups that it chooses; 0: as the size has", {.at_least = 0, .at_most = 4096});
-  v.choice(
-      "router_balance", router_balance,
-      "the tokens over which router_loss balances experts: of all layers of a micro-batch, of each layer, or of each sequence; default: "
-      "as the size has",
-      {"default", "model", "layer", "sequence"});
-  v.field("router_loss", router_loss, "coefficient of the loss that balances experts; -1: as the size has", coefficient);
-  v.field("router_z_loss", router_z_loss, "coefficient of the loss of large logits of routers; -1: as the size has", coefficient);
-  v.field("router_bias_rate", router_bias_rate,
-          "step of each expert's bias towards balance, after each optimizer step; 0: no biases; -1: as the size has", coefficient);
-  v.field("swiglu_limit", swiglu_limit,
-          "in experts, the gate is at most this and the linear part is between this and its negative; 0: no limit; -1: as the size has",
-          coefficient);
-  v.field("latent_rank", latent_rank, "columns of the latent of keys and values; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
-  v.field("query_rank", query_rank, "columns of the latent of queries; 0: they have none; -1: as the size has",
-          {.at_least = -1, .at_most = 1 << 20});
-  v.field("rotary_width", rotary_width, "with latents, columns of head_width that are rotated; 0: as the size has",
-          {.at_least = 0, .at_most = 4096});
-  v.field("value_width", value_width, "with latents, columns of a value head; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  expert_fields(*this, v);
+  latent_fields(*this, v);
   v.field("recompute", recompute,
           "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
   v.field("recompute_layers", recompute_layers,

@@ -16,22 +16,24 @@ class Collect final : public nn::Visitor {
  public:
   Collect(std::int64_t tokens, DType activations) : tokens_(tokens), values_(to_text(activations)) {}
   void block(int number) override { block_ = number; }
-  // A layer with its own rows of the weight reads gathered inputs, one with its own columns gathered gradients.
+  void gathers(const nn::LinearSite& l) override { add(l, nn::Operand::activation); }
+  // One with its own columns of the weight reads gathered gradients.
   void linear(nn::LinearSite& l) override {
     const Cut& cut = l.weight().parameter().cut;
-    if (block_ < 0 || !cut) return;
-    const bool columns = cut.pieces[0].run < cut.pieces[0].count;
-    const nn::Operand of = columns ? nn::Operand::gradient : nn::Operand::activation;
-    const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
-    const Shape all{tokens_, columns ? l.out() : l.in()};
-    const std::string tensor = format("{} of {}", columns ? "dy" : "x", scaling::pattern_of(l.path()));
-    if (nn::gathers_codes(l, of, spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
-    else if (spec.quantizes() && l.reads_values(of)) add(values_, "adapters read values of it", tensor);
-    else add(values_, why_values(spec), tensor);
+    if (block_ >= 0 && cut.alone > 0 && cut.pieces[0].run < cut.pieces[0].count) add(l, nn::Operand::gradient);
   }
   std::vector<Group> all;
 
  private:
+  void add(const nn::LinearSite& l, nn::Operand of) {
+    const bool gradient = of == nn::Operand::gradient;
+    const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
+    const Shape all{tokens_, gradient ? l.out() : l.in()};
+    const std::string tensor = format("{} of {}", gradient ? "dy" : "x", scaling::pattern_of(l.path()));
+    if (nn::gathers_codes(l, of, spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    else if (spec.quantizes() && l.reads_values(of)) add(values_, "adapters read values of it", tensor);
+    else add(values_, why_values(spec), tensor);
+  }
   static std::string why_values(const ops::QuantizeSpec& spec) {
     if (!spec.quantizes()) return "GEMMs read values";
     if (spec.rows.whole_tensor()) return "codes of a tensor of this shape are not made by parts";
@@ -119,6 +121,12 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
+  if (c.shape.experts)
+    rows.push_back(
+        {"experts of tensor ranks", 0, 0, "copies",
+         format("each rank computes routers and experts for its own rows, 1/{} of the tokens, and exchanges none for them; gradients "
+                "of copies are summed",
+                c.ranks.tensor)});
   Collect layers(c.sequence / c.ranks.context, engine.precision.activations());
   engine.model->visit(layers);
   for (const Group& g : layers.all) rows.push_back({"rows gathered by ranks", 0, 0, g.precision, joined(g.tensors) + ": " + g.why});

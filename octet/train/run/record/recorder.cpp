@@ -139,7 +139,8 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
   telemetry::HealthEvent e{.step = step, .time = seconds()};
   for (std::size_t i = 0; i < quantizers_.size(); ++i) {
     if (in_readout_[i] < 0) {
-      for (std::vector<float>* list : {&e.headroom_bits, &e.saturated, &e.flushed, &e.sqnr_db}) list->push_back(NAN);
+      for (std::vector<float>* list : {&e.headroom_bits, &e.saturated, &e.flushed, &e.sqnr_db, &e.scale_deviation, &e.lossy_blocks})
+        list->push_back(NAN);
       e.nonfinite.push_back(0);
       continue;
     }
@@ -151,7 +152,10 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
     e.flushed.push_back(float(double(h.flushed) / values));
     e.sqnr_db.push_back(float(10 * std::log10(h.signal / h.noise)));
     e.nonfinite.push_back(h.nonfinite);
+    e.scale_deviation.push_back(float(h.blocks.scale_deviation())), e.lossy_blocks.push_back(float(h.blocks.lossy_share()));
   }
+  for (std::vector<float>* list : {&e.scale_deviation, &e.lossy_blocks})
+    if (std::ranges::none_of(*list, [](float x) { return std::isfinite(x); })) list->clear();
   emit(e);
 }
 
