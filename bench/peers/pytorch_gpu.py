@@ -6,6 +6,7 @@ otherwise by `ScaledLinear` below, which scales every tensor by its own maximum 
 """
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
@@ -59,18 +60,29 @@ class ScaledLinear(nn.Linear):
         return y if self.bias is None else y + self.bias
 
 
+def make_torchao(blocks, recipe="tensorwise", emulate=False):
+    """Turns the blocks' linear layers into torchao's; returns what by. emulate: on devices without 8-bit products."""
+    from torchao import __version__
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+    config = Float8LinearConfig.from_recipe_name(recipe)
+    convert_to_float8_training(blocks, config=dataclasses.replace(config, emulate=True) if emulate else config)
+    return f"torchao {__version__} {recipe}"
+
+
+def make_scaled(blocks):
+    """Turns the blocks' linear layers into `ScaledLinear`; returns what by."""
+    for module in blocks.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = ScaledLinear
+    return "torch._scaled_mm, dynamic tensorwise scaling of our own"
+
+
 def make_fp8(blocks):
-    """Turns the blocks' linear layers into FP8; returns what by."""
+    """By torchao where it can be imported."""
     try:
-        from torchao import __version__
-        from torchao.float8 import convert_to_float8_training
-        convert_to_float8_training(blocks)
-        return f"torchao {__version__} tensorwise"
+        return make_torchao(blocks)
     except ImportError:
-        for module in blocks.modules():
-            if type(module) is nn.Linear:
-                module.__class__ = ScaledLinear
-        return "torch._scaled_mm, dynamic tensorwise scaling of our own"
+        return make_scaled(blocks)
 
 
 @torch.compile(dynamic=False)

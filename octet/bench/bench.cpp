@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/text.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/machine/machine.hpp"
@@ -32,9 +34,12 @@ using Measure = void (*)(Subject&, std::vector<Row>&);
 void measure_groups(const BenchOptions& options, Subject& s, std::vector<Row>& rows) {
   constexpr Measure measures[] = {measure_gemms,       measure_quantize, measure_attention, measure_norms,
                                   measure_activations, measure_experts,  measure_optimizer};
+  const double begin = monotonic_seconds();
+  std::size_t number = 0;
   for (std::size_t i = 0; i < std::size(measures); ++i) {
     if (!wants(options, groups[i])) continue;
-    log::info("measuring {} ...", groups[i]);
+    log::info("measuring {}, {} of {} groups, after {} s ...", groups[i], ++number, options.groups.size(),
+              fixed(monotonic_seconds() - begin, 0));
     measures[i](s, rows);
   }
 }
@@ -94,10 +99,15 @@ Result run(const BenchOptions& options) {
   out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   out.sequence = options.config.data.sequence_length, out.tokens = options.config.train.batch * out.sequence;
   if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);
-  const std::vector<Floor> floors = measure_ops(options, configs, device, target, out);
-  for (std::size_t i = 0; i < floors.size(); ++i) {
-    log::info("measuring step, {} ...", configs[i].recipe.recipe);
-    out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], options.loads));
+  try {
+    const std::vector<Floor> floors = measure_ops(options, configs, device, target, out);
+    for (std::size_t i = 0; i < floors.size(); ++i) {
+      if (out.effort.stopped != nullptr && out.effort.stopped()) throw Stopped();
+      log::info("measuring step, {} of {}, {} ...", i + 1, floors.size(), configs[i].recipe.recipe);
+      out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], options.loads));
+    }
+  } catch (const Stopped&) {
+    out.stopped = true;
   }
   return out;
 }

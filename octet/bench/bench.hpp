@@ -24,6 +24,7 @@ struct Result {
   double copy_bytes_per_second = 0, fp8_flops_per_second = 0, bf16_flops_per_second = 0, f32_flops_per_second = 0;  // 0: not known here
   std::vector<Row> rows;
   std::vector<StepResult> steps;
+  bool stopped = false;  // by Effort::stopped: rows and steps are those that were complete
 };
 
 /// Measures. Throws ConfigError on names that do not exist, DeviceError if the device lacks memory or a library.

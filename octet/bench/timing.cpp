@@ -39,9 +39,13 @@ std::vector<Timing> measure_ways(Stream& stream, const Effort& effort, const Pre
   const auto launch = [&](std::size_t way, int times) {
     for (int i = 0; i < times; ++i) sets[next++ % sets.size()][way]();
   };
+  const auto proceed = [&] {
+    if (effort.stopped != nullptr && effort.stopped()) throw Stopped();
+  };
   Timer timer(stream);
   std::vector<Timing> out;
   for (std::size_t way = 0; way < sets.front().size(); ++way) {
+    proceed();
     launch(way, way == 0 ? int(sets.size()) : 1);
     wait(stream);
     timer.start();
@@ -50,6 +54,7 @@ std::vector<Timing> measure_ways(Stream& stream, const Effort& effort, const Pre
     const int launches = int(std::clamp(std::ceil(effort.sample_seconds / once), 1.0, most_launches));
     std::vector<double> samples;
     for (int r = 0; r < effort.repeats; ++r) {
+      proceed();
       timer.start();
       launch(way, launches);
       samples.push_back(timer.stop() / launches);

@@ -12,7 +12,11 @@ struct Effort {
   int repeats = 9;                // samples, of which median and quartiles are taken
   double sample_seconds = 0.005;  // a sample is as many launches as fit into about this time
   double working_set_bytes = 0;   // buffers of one measurement are rotated over at least this much memory
+  bool (*stopped)() = nullptr;    // asked before each sample whether to give up: measure() then throws Stopped
 };
+
+/// The end of a measurement that was stopped. Results of earlier ones are complete.
+struct Stopped {};
 
 /// Seconds of one launch: the median of the samples, the quartiles about it, and the shortest, which defines limits.
 struct Timing {

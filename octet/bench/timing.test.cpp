@@ -40,5 +40,21 @@ TEST(Timing, OfSeveralWaysTakesTheirBuffersInTurnAndTimesEach) {
   EXPECT_EQ(s.arena().in_use(), 0U);
 }
 
+TEST(Timing, IsGivenUpBetweenSamplesAndFreesItsBuffers) {
+  static int asked = 0;
+  Stream s(Device::cpu);
+  const Effort effort{.repeats = 9, .sample_seconds = 1e-6, .stopped = [] { return ++asked > 3; }};
+  int launches = 0;
+  EXPECT_THROW(measure(s, effort,
+                       [&](Stream& stream) {
+                         stream.zeros({16}, DType::u8);
+                         return Launch([&] { ++launches; });
+                       }),
+               Stopped);
+  EXPECT_EQ(asked, 4) << "before it warms up, and before each sample";
+  EXPECT_GE(launches, 4) << "warm-up, its length, and two samples";
+  EXPECT_EQ(s.arena().in_use(), 0U);
+}
+
 }  // namespace
 }  // namespace octet::bench

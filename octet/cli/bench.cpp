@@ -14,10 +14,12 @@
 #include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/cli/signals.hpp"
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 
 namespace octet::cli {
 namespace {
@@ -246,7 +248,14 @@ ExitCode measure_constants(const Options& o) {
 
 ExitCode measure_kernels(const Options& o) {
   require_one_rank(o);
-  return show(o, bench::run(plan_of(o)));
+  heed_signals();
+  bench::BenchOptions options = plan_of(o);
+  options.effort.stopped = train::stop_requested;
+  const bench::Result result = bench::run(options);
+  const ExitCode shown = show(o, result);
+  if (!result.stopped) return shown;
+  log::warn("stopped by a signal: these are the measurements that were complete");
+  return ExitCode::interrupted;
 }
 
 ExitCode measure(const Options& o, const std::vector<std::string>& given) {

@@ -32,7 +32,7 @@ std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t token
   const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
   const auto per_token = [&](std::size_t bytes) { return grouped(std::int64_t(bytes) / tokens); };
   const std::string from = *least == *most ? "" : per_token(*least) + " to ";
-  return format("saved    {} of activations per block and micro-batch, {}{} bytes per token\n", bytes_text(double(*most)), from,
+  return format("saved    {} of activations per block and micro-batch\n         {}{} bytes per token\n", bytes_text(double(*most)), from,
                 per_token(*most));
 }
 
@@ -134,7 +134,7 @@ void print_remedies(const train::RunConfig& c, const Target& target, const Plann
   const double codes = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.weights = WeightCodes::on_demand; });
   const double activations = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.activations = SavedActivations::fp8; });
   if (more != 0) output::print("         {} {} than under bf16\n", bytes_text(std::abs(more)), more > 0 ? "more" : "less");
-  if (codes > 0) output::print("         {} less with recipe.weights = \"on_demand\": no codes of weights are kept\n", bytes_text(codes));
+  if (codes > 0) output::print("         {} less with recipe.weights = \"on_demand\", without stored codes\n", bytes_text(codes));
   if (activations > 0) output::print("         {} less with recipe.activations = \"fp8\"\n", bytes_text(activations));
 }
 
@@ -167,9 +167,10 @@ ExitCode plan_run(const RunOptions& o) {
                 count > 1 ? format("{} {} x ", count, c.ranks.of_sequence() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
-  output::print("work     {} GFLOP {} step ({} in GEMMs, {}% of these with 8-bit operands), {} of other memory traffic, {} ops\n",
-                fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
-                fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
+  output::print(
+      "work     {} GFLOP {} step\n         {} in GEMMs, {}% of these with 8-bit operands\n         {} of other memory traffic, {} ops\n",
+      fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
+      fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {}, {} free here\n", memory_text(ways, several), bytes_text(double(machine::available_bytes(device))));
   if (stages.size() > 1) print_stages(stages);
   for (std::size_t i = 0; i < categories; ++i)

@@ -16,11 +16,11 @@ enum class TextKind : std::uint8_t {
 };
 std::string to_text(TextKind);
 
-/// Whether a path of data names text in place of tokens: it is no folder and ends with .jsonl, .ndjson or .txt, or one of these and .gz or
-/// .zst. It may be a pattern (files_matching).
+/// Whether a path of data names text in place of tokens: it ends with .jsonl, .ndjson or .txt, or one of these and .gz or .zst, and is not
+/// a folder. It may be a pattern (files_matching).
 bool names_text(const std::string& path);
 /// Of a file that names_text(), by the members of its first line where it is JSON lines. A line that is none of them counts as a
-/// conversation, whose parser says what is wrong. Throws as ByteStream::read does.
+/// conversation, whose parser names the fault. Throws as ByteStream::read does.
 TextKind kind_of_text(const std::string& path);
 /// Checksum of the bytes of all files, and of which are JSON lines. Throws DataError, IoError.
 Checksum checksum_of_files(const std::vector<std::string>& paths);

@@ -135,7 +135,7 @@ void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling
   if (keep) s.out_linear.x = hidden.codes.cols;
 }
 
-// What the adapter of the second matrices keeps for backward, from h alone.
+// Makes the tensor that the adapter of the second matrices keeps for backward, from h alone.
 void Experts::save_of_second(Stream& stream, const Tensor& h, const scaling::Pass& pass, Saved& s) {
   if (!out_.is_adapted()) return;
   const Scope scope(stream);

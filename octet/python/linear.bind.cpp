@@ -17,11 +17,15 @@ namespace {
 namespace nb = nanobind;
 using scaling::Operand;
 
-using Array = nb::ndarray<nb::c_contig>;
-using MaybeArray = std::optional<Array>;
 using Texts = std::vector<std::pair<std::string, std::string>>;
 using Floats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using Part = std::tuple<std::vector<std::int64_t>, std::string, bool>;
+using Layout = OperandCodec::Layout;
+
+/// Memory of the caller, who keeps it until work put into the queue is done. A number, since a conversion of each tensor would take the
+/// host longer than all the rest of a call. 0: none.
+using Address = std::uintptr_t;
+using Addresses = std::vector<Address>;
 
 CodecConfig codec_config(const Texts& options) {
   CodecConfig c;
@@ -40,35 +44,25 @@ DType values_named(const std::string& name) {
 // The type by which Python allocates it: codes and E8M0 are bytes.
 std::string storage_name(DType t) { return t == DType::f32 ? "float32" : t == DType::bf16 ? "bfloat16" : "uint8"; }
 
-DType dtype_of_array(const Array& a) {
-  const nb::dlpack::dtype t = a.dtype();
-  if (t.bits == 32 && t.code == std::uint8_t(nb::dlpack::dtype_code::Float)) return DType::f32;
-  if (t.bits == 16 && t.code == std::uint8_t(nb::dlpack::dtype_code::Bfloat)) return DType::bf16;
-  check(t.bits == 8, "linear: an array has {} bits per value; float32, bfloat16 and uint8 are taken", int(t.bits));
-  return DType::u8;
+Tensor tensor_at(Address address, Shape shape, DType dtype) {
+  return address == 0 ? Tensor{} : Tensor{reinterpret_cast<void*>(address), shape, dtype};
 }
 
-Tensor tensor_of(const Array& a) {
-  const auto n = [&](std::size_t i) { return std::int64_t(a.shape(i)); };
-  check(a.ndim() == 1 || a.ndim() == 2, "linear: an array has {} dimensions; 1 or 2 are taken", a.ndim());
-  return {a.data(), a.ndim() == 1 ? Shape{n(0)} : Shape{n(0), n(1)}, dtype_of_array(a)};
+std::vector<void*> pointers(const Addresses& addresses) {
+  std::vector<void*> out;
+  for (const Address a : addresses) out.push_back(reinterpret_cast<void*>(a));
+  return out;
 }
 
-/// The codes of one operand in memory of the caller.
-class Codes {
- public:
-  Codes(std::pair<std::int64_t, std::int64_t> shape, const std::string& values, bool rows, bool cols, std::vector<Array> memory)
-      : request_{{shape.first, shape.second}, values_named(values), rows, cols}, memory_(std::move(memory)) {
-    for (const Array& a : memory_) tensors_.push_back(tensor_of(a));
+std::vector<Part> parts_of(const Layout& layout) {
+  std::vector<Part> out;
+  for (const OperandCodec::Part& p : layout.parts) {
+    std::vector<std::int64_t> shape;
+    for (int i = 0; i < p.shape.rank; ++i) shape.push_back(p.shape[i]);
+    out.emplace_back(shape, storage_name(p.dtype), p.of_columns);
   }
-  const OperandCodec::Request& request() const { return request_; }
-  std::span<const Tensor> tensors() const { return tensors_; }
-
- private:
-  OperandCodec::Request request_;
-  std::vector<Array> memory_;  // of which the tensors are views
-  std::vector<Tensor> tensors_;
-};
+  return out;
+}
 
 /// The three operands of a linear layer, and its products.
 class LinearCodec {
@@ -82,47 +76,58 @@ class LinearCodec {
         w_(executor_, queue, Operand::weight, config_),
         dy_(executor_, queue, Operand::gradient, config_) {}
 
-  std::vector<Part> parts(const std::string& operand, const Codes& like) const {
-    std::vector<Part> out;
-    for (const OperandCodec::Part& p : named(operand).parts(like.request())) {
-      std::vector<std::int64_t> shape;
-      for (int i = 0; i < p.shape.rank; ++i) shape.push_back(p.shape[i]);
-      out.emplace_back(shape, storage_name(p.dtype), p.of_columns);
-    }
-    return out;
+  Layout layout(const std::string& operand, std::int64_t rows, std::int64_t columns, const std::string& dtype, bool by_rows,
+                bool by_columns) const {
+    return named(operand).layout({{rows, columns}, values_named(dtype), by_rows, by_columns});
   }
 
-  void encode_weight(std::uintptr_t queue, const Array& w, const Codes& codes, bool records) {
-    work(queue, [&](Stream& stream) { w_.encode(stream, tensor_of(w), codes.request(), codes.tensors(), records); });
+  void encode(std::uintptr_t queue, Address x, const Layout& layout, const Addresses& memory, Address maximum, bool records) {
+    work(queue, [&](Stream& stream) { fill(stream, x_, x, layout, memory, maximum, records); });
   }
 
-  void forward(std::uintptr_t queue, const Array& x, const Codes& codes, const Codes& w, const MaybeArray& bias, const Array& y,
-               bool records) {
+  // Codes of x and w are made first, from values at these addresses, or are there already where that is 0.
+  void forward(std::uintptr_t queue, Address x, const Layout& x_layout, const Addresses& x_memory, Address w, const Layout& w_layout,
+               const Addresses& w_memory, Address bias, Address y, bool records) {
+    const std::int64_t tokens = x_layout.request.shape[0], out = w_layout.request.shape[0];
     work(queue, [&](Stream& stream) {
-      x_.encode(stream, tensor_of(x), codes.request(), codes.tensors(), records);
-      const QTensor a = x_.operands(codes.request(), codes.tensors()), b = w_.operands(w.request(), w.tensors());
+      if (w != 0) fill(stream, w_, w, w_layout, w_memory, 0, records);
+      if (x != 0) fill(stream, x_, x, x_layout, x_memory, 0, records);
+      const QTensor a = x_layout.in(pointers(x_memory)), b = w_layout.in(pointers(w_memory));
       ops::gemm(stream, {.a = a.rows,
                          .b = b.rows,
-                         .d = tensor_of(y),
-                         .bias = bias ? tensor_of(*bias) : Tensor{},
+                         .d = tensor_at(y, {tokens, out}, x_layout.request.values),
+                         .bias = tensor_at(bias, {out}, DType::f32),
                          .fast_accumulation = x_.fast_forward()});
     });
   }
 
-  void backward(std::uintptr_t queue, const Array& dy, const Codes* x, const Codes* w, const MaybeArray& dx, const MaybeArray& dw,
-                const MaybeArray& db, bool records) {
+  // dy [T, out] and dx have the type `type`, dw has the weight's. Products whose address is 0 are not made, and need no codes. Codes of w
+  // are made as in forward().
+  void backward(std::uintptr_t queue, Address dy, std::int64_t tokens, std::int64_t out, const std::string& type, Address maximum,
+                const Layout* x_layout, const Addresses& x_memory, Address w, const Layout* w_layout, const Addresses& w_memory, Address dx,
+                Address dw, const std::string& dw_type, Address db, bool records) {
+    const DType values = values_named(type);
+    check((dx == 0 || w_layout != nullptr) && (dw == 0 || x_layout != nullptr), "linear: backward needs the codes of the other operand");
     work(queue, [&](Stream& stream) {
-      const Tensor values = tensor_of(dy);
+      const Tensor gradient = tensor_at(dy, {tokens, out}, values);
       const Scope scope(stream);
-      if (dx || dw) {
-        const QTensor q = dy_.encode(stream, values, {values.shape, values.dtype, dx.has_value(), dw.has_value()}, records);
-        check((!dx || w != nullptr) && (!dw || x != nullptr), "linear: backward needs the codes of the other operand");
-        if (dx) ops::gemm(stream, {.a = q.rows, .b = w_.operands(w->request(), w->tensors()).cols, .d = tensor_of(*dx)});
-        if (dw) ops::gemm(stream, {.a = q.cols, .b = x_.operands(x->request(), x->tensors()).cols, .d = tensor_of(*dw)});
+      if (w != 0) fill(stream, w_, w, *w_layout, w_memory, 0, records);
+      if (dx != 0 || dw != 0) {
+        const Tensor most = tensor_at(maximum, {1}, DType::f32);
+        const QTensor q = dy_.encode(stream, gradient, OperandCodec::Request{gradient.shape, values, dx != 0, dw != 0}, records, most);
+        if (dx != 0)
+          ops::gemm(
+              stream,
+              {.a = q.rows, .b = w_layout->in(pointers(w_memory)).cols, .d = tensor_at(dx, {tokens, w_layout->request.shape[1]}, values)});
+        if (dw != 0)
+          ops::gemm(stream, {.a = q.cols,
+                             .b = x_layout->in(pointers(x_memory)).cols,
+                             .d = tensor_at(dw, {out, x_layout->request.shape[1]}, values_named(dw_type))});
       }
-      if (!db) return;
-      clear(stream, tensor_of(*db));
-      ops::add_column_sums(stream, values, tensor_of(*db));
+      if (db == 0) return;
+      const Tensor sums = tensor_at(db, {out}, DType::f32);
+      clear(stream, sums);
+      ops::add_column_sums(stream, gradient, sums);
     });
   }
 
@@ -159,6 +164,11 @@ class LinearCodec {
   }
 
  private:
+  static void fill(Stream& stream, OperandCodec& codec, Address values, const Layout& layout, const Addresses& memory, Address maximum,
+                   bool records) {
+    codec.encode(stream, tensor_at(values, layout.request.shape, layout.request.values), layout, pointers(memory), records,
+                 tensor_at(maximum, {1}, DType::f32));
+  }
   void work(std::uintptr_t queue, const std::function<void(Stream&)>& f) {
     const nb::gil_scoped_release unlocked;
     executor_.run(queue, f);
@@ -220,23 +230,30 @@ nb::tuple run_layer(const Floats& x, const Floats& w, const Floats& dy, const st
 }  // namespace
 
 void bind_linear(nb::module_& m) {
-  nb::class_<Codes>(m, "Codes")
-      .def(nb::init<std::pair<std::int64_t, std::int64_t>, const std::string&, bool, bool, std::vector<Array>>(), nb::arg("shape"),
-           nb::arg("values"), nb::arg("rows"), nb::arg("cols"), nb::arg("memory"));
+  nb::class_<Layout>(m, "Layout").def_prop_ro("parts", &parts_of).def_prop_ro("at", [](const Layout& l) {
+    return std::vector<int>(l.at.begin(), l.at.end());
+  });
   nb::class_<LinearCodec>(m, "LinearCodec")
       .def(nb::init<std::uintptr_t, const std::string&, int, const Texts&>(), nb::arg("queue"), nb::arg("device"), nb::arg("index"),
            nb::arg("options"))
-      .def("parts", &LinearCodec::parts, nb::arg("operand"), nb::arg("like"))
-      .def("encode_weight", &LinearCodec::encode_weight, nb::arg("queue"), nb::arg("weight"), nb::arg("codes"), nb::arg("records"))
-      .def("forward", &LinearCodec::forward, nb::arg("queue"), nb::arg("x"), nb::arg("codes"), nb::arg("weight"), nb::arg("bias").none(),
-           nb::arg("y"), nb::arg("records"))
-      .def("backward", &LinearCodec::backward, nb::arg("queue"), nb::arg("dy"), nb::arg("x").none(), nb::arg("weight").none(),
-           nb::arg("dx").none(), nb::arg("dw").none(), nb::arg("db").none(), nb::arg("records"))
+      .def("layout", &LinearCodec::layout, nb::arg("operand"), nb::arg("rows"), nb::arg("columns"), nb::arg("dtype"), nb::arg("by_rows"),
+           nb::arg("by_columns"))
+      .def("encode", &LinearCodec::encode, nb::arg("queue"), nb::arg("x"), nb::arg("layout"), nb::arg("memory"), nb::arg("maximum"),
+           nb::arg("records"))
+      .def("forward", &LinearCodec::forward, nb::arg("queue"), nb::arg("x"), nb::arg("x_layout"), nb::arg("x_memory"), nb::arg("weight"),
+           nb::arg("weight_layout"), nb::arg("weight_memory"), nb::arg("bias"), nb::arg("y"), nb::arg("records"))
+      .def("backward", &LinearCodec::backward, nb::arg("queue"), nb::arg("dy"), nb::arg("tokens"), nb::arg("out"), nb::arg("dtype"),
+           nb::arg("maximum"), nb::arg("x_layout").none(), nb::arg("x_memory"), nb::arg("weight"), nb::arg("weight_layout").none(),
+           nb::arg("weight_memory"), nb::arg("dx"), nb::arg("dw"), nb::arg("dw_type"), nb::arg("db"), nb::arg("records"))
       .def("end_step", &LinearCodec::end_step, nb::arg("queue"))
       .def("reset", &LinearCodec::reset, nb::arg("queue"))
       .def("settle", &LinearCodec::settle)
       .def("state", &LinearCodec::state)
       .def("maxima", &LinearCodec::maxima);
+  m.def(
+      "keeps_state", [](const Texts& options) { return facts_of(codec_config(options)).keeps_state; }, nb::arg("options"));
+  m.def(
+      "needs_maximum", [](const Texts& options) { return facts_of(codec_config(options)).needs_maximum; }, nb::arg("options"));
   m.def("unfit", &unfit, nb::arg("options"), nb::arg("out"), nb::arg("in_"));
   m.def("run_layer", &run_layer, nb::arg("x"), nb::arg("weight"), nb::arg("dy"), nb::arg("bias").none(), nb::arg("options"),
         nb::arg("steps"), nb::arg("weights"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::python {
 namespace {
@@ -30,13 +31,18 @@ class Collector final : public StateVisitor {
   std::vector<std::pair<std::string, Tensor>>& found_;
 };
 
-// Tensors of the memory of both orientations, columns first. A known descale belongs to the quantizer.
-template <class F>
-void each_tensor(QTensor& q, const ops::QuantizeSpec& spec, const F& f) {
-  for (Quantized* one : {&q.cols, &q.rows})
-    for (Tensor* t : {&one->codes, &one->descales})
-      if (*t && t->data != spec.descale.data) f(*t, one == &q.cols);
+// All state that a recipe and its table have, once they have memory.
+std::vector<std::pair<std::string, Tensor>> state_of(scaling::Recipe& recipe, scaling::SlotTable& table) {
+  std::vector<std::pair<std::string, Tensor>> found;
+  Collector collector(found);
+  recipe.visit_state(collector);
+  if (!found.empty()) table.visit_state(collector);
+  return found;
 }
+
+bool from_one_maximum(const ops::QuantizeSpec& spec) { return !spec.scale_known() && spec.encodes_slices() && spec.rows.whole_tensor(); }
+
+std::array<Tensor*, 4> tensors_of(QTensor& q) { return {&q.cols.codes, &q.cols.descales, &q.rows.codes, &q.rows.descales}; }
 
 }  // namespace
 
@@ -45,6 +51,17 @@ std::unique_ptr<scaling::Recipe> eight_bit_recipe(const CodecConfig& c) {
   if (!is_fp8(recipe->formats().forward))
     throw ConfigError(format("recipe \"{}\" has no 8-bit operands; take another one, or leave the layer to PyTorch", printable(c.recipe)));
   return recipe;
+}
+
+RecipeFacts facts_of(const CodecConfig& config) {
+  Stream dry(Device::null);
+  const std::unique_ptr<scaling::Recipe> recipe = eight_bit_recipe(config);
+  scaling::SlotTable table;
+  const scaling::SlotGroup slots = table.group();
+  const auto x = recipe->quantizer({.path = "linear"}, Operand::activation, recipe->formats().forward, slots);
+  table.allocate(dry, recipe->history_length()), recipe->allocate(dry, slots);
+  return {.keeps_state = !state_of(*recipe, table).empty(),
+          .needs_maximum = from_one_maximum(x->spec({.kind = scaling::Pass::Kind::recompute, .count = false}))};
 }
 
 void CodecConfig::fields(config::FieldVisitor& v) {
@@ -66,9 +83,7 @@ OperandCodec::OperandCodec(Executor& executor, std::uintptr_t queue, Operand ope
   executor.run(queue, [&](Stream& stream) {
     table_.allocate(stream, recipe_->history_length());
     recipe_->allocate(stream, slots_);
-    Collector collector(state_);
-    recipe_->visit_state(collector);
-    if (!state_.empty()) table_.visit_state(collector);
+    state_ = state_of(*recipe_, table_);
     for (const auto& [name, tensor] : state_) {
       const HostCopy copy(stream, tensor);
       first_.emplace_back(copy.as<std::byte>(), copy.as<std::byte>() + tensor.bytes());
@@ -102,53 +117,67 @@ ops::Sink OperandCodec::sink(Stream& stream, const Request& r, const ops::Quanti
                          .cols_left = gradient});
 }
 
-std::vector<OperandCodec::Part> OperandCodec::parts(const Request& r) const {
+OperandCodec::Layout OperandCodec::layout(const Request& r) const {
   Stream dry(Device::null, target_);
   const ops::QuantizeSpec as = spec(false);
-  const Tensor values = dry.empty(r.shape, r.values);
-  ops::Sink shape = sink(dry, r, as, values);
-  std::vector<Part> out;
+  Layout out{.request = r, .operands = sink(dry, r, as, dry.empty(r.shape, r.values)).codes};
   std::vector<const void*> seen;
-  each_tensor(shape.codes, as, [&](const Tensor& t, bool of_columns) {
-    if (std::ranges::find(seen, t.data) != seen.end()) return;
-    seen.push_back(t.data), out.push_back({t.shape, t.dtype, of_columns});
-  });
+  const auto tensors = tensors_of(out.operands);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = *tensors[i];
+    if (!t || t.data == as.descale.data) continue;  // a known descale belongs to the quantizer
+    const auto found = std::ranges::find(seen, t.data);
+    out.at[i] = int(found - seen.begin());
+    if (found == seen.end()) seen.push_back(t.data), out.parts.push_back({t.shape, t.dtype, i < 2});
+  }
   return out;
 }
 
-QTensor OperandCodec::operands(const Request& r, std::span<const Tensor> memory) const {
-  Stream dry(Device::null, target_);
-  const ops::QuantizeSpec as = spec(false);
-  const Tensor values = dry.empty(r.shape, r.values);
-  QTensor q = sink(dry, r, as, values).codes;
-  std::vector<const void*> seen;
-  each_tensor(q, as, [&](Tensor& t, bool) {
-    const auto at = std::size_t(std::ranges::find(seen, t.data) - seen.begin());
-    if (at == seen.size()) seen.push_back(t.data);
-    check(at < memory.size() && memory[at].bytes() == t.bytes(), "codec: part {} of the operand must have {} bytes, got {}", at, t.bytes(),
-          at < memory.size() ? memory[at].bytes() : 0);
-    t.data = memory[at].data;
-  });
+QTensor OperandCodec::Layout::in(std::span<void* const> memory) const {
+  check(memory.size() == parts.size(), "codec: the operand has {} parts, got {}", parts.size(), memory.size());
+  QTensor q = operands;
+  const auto tensors = tensors_of(q);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (at[i] >= 0) tensors[i]->data = memory[std::size_t(at[i])];
   return q;
 }
 
-void OperandCodec::encode(Stream& stream, const Tensor& values, const Request& r, std::span<const Tensor> memory, bool records) {
+QTensor OperandCodec::encode(Stream& stream, const Tensor& values, const Layout& layout, std::span<void* const> memory, bool records,
+                             const Tensor& maximum) {
   calibrate(stream, values);
-  const ops::QuantizeSpec as = spec(records);
+  ops::QuantizeSpec as = spec(records);
+  const QTensor codes = layout.in(memory);
   const Scope scope(stream);
-  ops::Sink to{.shape = r.shape, .dtype = r.values, .plain = values, .spec = as, .codes = operands(r, memory)};
+  find_scale(stream, as, values, codes, maximum);
+  ops::Sink to{.shape = layout.request.shape, .dtype = layout.request.values, .plain = values, .spec = as, .codes = codes};
   if (stream.device() == Device::cuda && to.waits()) {
     const auto lines = [](const Quantized& q) { return q && q.block.whole_rows() ? q.rows() : 0; };
     to.maxima = stream.empty({1 + lines(to.codes.rows) + lines(to.codes.cols)}, DType::f32);
   }
   ops::quantize(stream, values, to);
+  return codes;
 }
 
-QTensor OperandCodec::encode(Stream& stream, const Tensor& values, const Request& r, bool records) {
+QTensor OperandCodec::encode(Stream& stream, const Tensor& values, const Request& r, bool records, const Tensor& maximum) {
   calibrate(stream, values);
   ops::Sink to = sink(stream, r, spec(records), values);
+  find_scale(stream, to.spec, values, to.codes, maximum);
   ops::quantize(stream, values, to);
   return to.codes;
+}
+
+bool OperandCodec::needs_maximum() const { return from_one_maximum(spec(false)); }
+
+// The spec of values with that maximum. Its descale is that of the codes.
+void OperandCodec::find_scale(Stream& stream, ops::QuantizeSpec& as, const Tensor& values, const QTensor& codes,
+                              const Tensor& maximum) const {
+  if (!maximum) return;
+  check(needs_maximum(), "codec: the scale does not follow from the maximum of a tensor");
+  const Tensor scale = stream.empty({1}, DType::f32);
+  const Quantized& one = codes.rows ? codes.rows : codes.cols;
+  const Tensor descale = one.descales ? one.descales : stream.empty({1}, DType::f32);
+  ops::scales_of_maxima(stream, as, values.dtype, maximum, scale, descale);
+  as.scale = scale, as.descale = descale;
 }
 
 void OperandCodec::calibrate(Stream& stream, const Tensor& values) {

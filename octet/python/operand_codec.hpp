@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "octet/ops/quantize/sink.hpp"
@@ -19,6 +20,14 @@ struct CodecConfig {
 
 /// Throws ConfigError when the recipe does not exist or has no 8-bit format.
 std::unique_ptr<scaling::Recipe> eight_bit_recipe(const CodecConfig&);
+
+/// What a caller has to know of a recipe before there is a device.
+struct RecipeFacts {
+  bool keeps_state;    // from step to step, so each operand has its own
+  bool needs_maximum;  // OperandCodec::needs_maximum() of activations and gradients
+};
+/// Throws as eight_bit_recipe().
+RecipeFacts facts_of(const CodecConfig&);
 
 /// One operand of a linear layer in memory of the caller, with the quantizer that encodes it and that quantizer's state: x [T, in],
 /// w [out, in] or dy [T, out] of nn::Linear, with its codes, bit for bit. `rows` is the orientation of y = x w^T and dx = dy w's dy; `cols`
@@ -45,13 +54,22 @@ class OperandCodec {
     DType dtype;
     bool of_columns;
   };
-  std::vector<Part> parts(const Request&) const;
-  /// Encodes values into that memory; with `records` it raises the maximum of the step. In the executor.
-  void encode(Stream&, const Tensor& values, const Request&, std::span<const Tensor> memory, bool records);
+  /// What follows from a request alone. It is made once and lives as long as the codec or shorter.
+  struct Layout {
+    Request request;
+    std::vector<Part> parts;
+    QTensor operands;                                 // without memory, but for a known descale
+    std::array<int, 4> at = {-1, -1, -1, -1};         // the parts of codes and descales of the columns, then of the rows; -1: none
+    QTensor in(std::span<void* const> memory) const;  // the operands in memory for the parts
+  };
+  Layout layout(const Request&) const;
+  /// Encodes values into memory for the parts; with `records` it raises the maximum of the step. `maximum`: empty, or f32 [1], max |values|
+  /// without NaN, where needs_maximum(): values are then read once. In the executor.
+  QTensor encode(Stream&, const Tensor& values, const Layout&, std::span<void* const> memory, bool records, const Tensor& maximum);
   /// The same into scratch.
-  QTensor encode(Stream&, const Tensor& values, const Request&, bool records);
-  /// The operands that encode() left in that memory. Columns alone need their own parts alone.
-  QTensor operands(const Request&, std::span<const Tensor> memory) const;
+  QTensor encode(Stream&, const Tensor& values, const Request&, bool records, const Tensor& maximum);
+  /// Whether one scale of the tensor follows from its maximum.
+  bool needs_maximum() const;
 
   /// State that is kept from step to step, by name, in memory of the executor: {"amax_history", f32 [L, 1]}, {"scale", f32 [1, 64]}, ...
   /// Empty for recipes without any.
@@ -72,6 +90,7 @@ class OperandCodec {
   ops::QuantizeSpec spec(bool records) const;
   ops::Sink sink(Stream&, const Request&, const ops::QuantizeSpec&, const Tensor& values) const;
   void calibrate(Stream&, const Tensor& values);
+  void find_scale(Stream&, ops::QuantizeSpec&, const Tensor& values, const QTensor&, const Tensor& maximum) const;
 
   scaling::Operand operand_;
   Target target_;

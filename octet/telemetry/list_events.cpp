@@ -17,7 +17,9 @@ class Scanner final : public EventVisitor {
 
   void field(const Field& f, double& x) override { good_ = begins(f) && number(x); }
   void field(const Field& f, std::int64_t& x) override { good_ = begins(f) && count(x); }
-  void field(const Field& f, std::vector<float>& x) override { good_ = begins(f) && list(x); }
+  void field(const Field& f, std::vector<float>& x) override {
+    if (!lacks(f)) good_ = begins(f) && list(x);
+  }
   void field(const Field& f, std::vector<std::int64_t>& x) override { good_ = begins(f) && list(x); }
   void field(const Field&, bool&) override { good_ = false; }
   void field(const Field&, std::string&) override { good_ = false; }
@@ -71,6 +73,12 @@ class Scanner final : public EventVisitor {
   bool ends() { return good_ && text("}") && at_ == end_; }
 
  private:
+  bool lacks(const Field& f) {
+    const char* const before = at_;
+    const bool here = begins(f);
+    at_ = before;
+    return f.may_lack && !here;
+  }
   bool begins(const Field& f) { return good_ && text(",\"") && text(f.name) && text("\":"); }
 
   const char *at_, *end_;

@@ -12,7 +12,18 @@ TEST(ListEvents, HaveTheValuesThatTheGeneralParserReads) {
   const std::vector<std::int64_t> counts(hard.size(), 7);
   const Event events[] = {
       ScalesEvent{.step = 3, .time = 0.25, .amax = hard, .scale_min = hard, .scale_max = hard}, ScalesEvent{.step = 0, .time = NAN},
-      HealthEvent{.step = 9, .time = 1e9, .headroom_bits = hard, .saturated = hard, .flushed = hard, .sqnr_db = hard, .nonfinite = counts}};
+      HealthEvent{.step = 9, .time = 1e9, .headroom_bits = hard, .saturated = hard, .flushed = hard, .sqnr_db = hard, .nonfinite = counts},
+      HealthEvent{.step = 9,
+                  .time = 1,
+                  .headroom_bits = hard,
+                  .saturated = hard,
+                  .flushed = hard,
+                  .sqnr_db = hard,
+                  .nonfinite = counts,
+                  .scale_deviation = hard,
+                  .lossy_blocks = hard},
+      HealthEvent{
+          .step = 9, .headroom_bits = {1}, .saturated = {0}, .flushed = {0}, .sqnr_db = {30}, .nonfinite = {0}, .scale_deviation = {1.5f}}};
   for (const Event& event : events) {
     const std::string line = event_line(event);
     const std::optional<Event> scanned = scan_list_event(line);

@@ -249,7 +249,8 @@ TEST_F(Servers, KeepAnEventOnOneLineWhateverBlanksItsRunHas) {
 
 TEST_F(Servers, RefuseHostileRequestsWithFlatMemory) {
   start({.limits = {.header_seconds = 0.5, .write_seconds = 0.5}});
-  EXPECT_EQ(status(get("/api/runs/0/heat")), 200);
+  for (const char* measure : {"", "?measure=spread", "?measure=lossy"})
+    EXPECT_EQ(status(get(std::string("/api/runs/0/heat") + measure)), 200) << measure;
   const double before = resident_bytes();
   const std::string block(1 << 16, 'x');
   {  // a body of 400 MiB, announced and in chunks

@@ -114,7 +114,7 @@ std::vector<Case> make() {
       const Try t{.a = *a, .b = *b, .mnk = {128, 128, 16384}};
       cases.push_back({format("gemm long {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
     }
-  // The promoted kernel's: sizes that are no multiples of 16, both operands e5m2, tiles that are divided along K.
+  // The promoted kernels': sizes that are no multiples of 16, both operands e5m2.
   for (const OperandKind* a : {&all[8], &all[9], &all[10]})
     for (const OperandKind* b : {&all[8], &all[9], &all[10], &all[11]})
       for (const Shape& s : {Shape{1, 4, 16}, Shape{5, 132, 128}, Shape{193, 260, 400}, Shape{1000, 332, 2064}}) {

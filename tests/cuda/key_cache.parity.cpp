@@ -23,11 +23,11 @@ Tokens tokens_of(std::int32_t stored, std::int32_t added) {
   return out;
 }
 
-Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added, std::int64_t window = 0) {
+Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added, std::int64_t window = 0,
+             std::int64_t capacity = 600) {
   return {format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) +
-              format(", {} tokens, window {}", added, window),
+              format(", {} tokens, window {}, {} places", added, window, capacity),
           [=](Side& side) {
-            const std::int64_t capacity = 600;
             const ops::KeyRows rows = ops::key_rows(side.stream(), coded ? DType::e4m3 : dtype, 3, heads, capacity, Lifetime::run);
             for (const Tensor& t : {rows.keys, rows.values, rows.key_descales, rows.value_descales})
               if (t) clear(side.stream(), t);
@@ -79,6 +79,8 @@ std::vector<Case> make() {
             {.heads = 4, .kv_heads = 4, .head_dim = 192, .sequence = 1, .value_width = 128, .score_factor = 1.2f}})
         for (const std::int32_t added : {1, 9}) cases.push_back(growing(dtype, coded, heads, added));
     cases.push_back(growing(dtype, false, {4, 2, 64, 1, {}, 0, 0.5f}, 9, 33));
+    for (const std::int64_t window : {0, 70})
+      cases.push_back(growing(dtype, false, {2, 1, 128, 1}, 1, window, 2100));  // more blocks per head
     cases.push_back(places(dtype));
   }
   return cases;

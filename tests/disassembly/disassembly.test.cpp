@@ -102,19 +102,6 @@ TEST(Disassembly, NamesLoseTheirNamespaces) {
   EXPECT_EQ(op_of("CMakeFiles/octet_ops.dir/octet/ops/gemm/gemm.cuda.cu.o"), "gemm");
 }
 
-TEST(Disassembly, ThePromotedGemmMultipliesOnTensorCoresWhatTmaCopied) {
-  int found = 0;
-  for (const Kernel& k : kernels()) {
-    if (!k.name.starts_with("promoted_kernel<")) continue;
-    ++found;
-    EXPECT_EQ(k.count("QGMMA.64x128x32.F32"), 8) << k.name << ": four in each of two loops";
-    EXPECT_GE(k.count("UTMALDG.2D"), 6) << k.name;
-    EXPECT_EQ(k.count("UTMALDG.2D.MULTICAST"), 2) << k.name;
-    EXPECT_EQ(k.count("HGMMA") + k.count("HMMA") + k.count("IMMA"), 0) << k.name;
-  }
-  EXPECT_EQ(found, 4) << "one kernel for each pair of formats";
-}
-
 TEST(Disassembly, GroupedGemmsMultiplyOnTensorCoresAndStoreByTma) {
   int found = 0;
   for (const Kernel& k : kernels()) {
@@ -164,7 +151,6 @@ constexpr Known known[] = {
     {"line_tile_kernel<", 48, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},
     {"plain_tile_kernel<Bf16, WeightedHalves", 40, "the same, with the map and the weights of experts' rows"},
-    {"cached_attention_kernel<", 2, "spills an address"},
     {"raise_maxima_kernel", 8, "a thread reads one of a few places, which are arguments"},
     {"grouped_rows_kernel<float", 8, "the general form of every operand"},
     {"rope_codes_kernel<", 24, "a thread reads the scale of one of three groups of heads, which are arguments"},

@@ -283,17 +283,17 @@ class Formats(unittest.TestCase):
         for options in ({"name": "current"}, {"name": "block128"}, {"name": "delayed", "calibration": 0}):
             codec = octet._core.LinearCodec(0, "cpu", 0, [(key, json.dumps(value)) for key, value in options.items()])
 
-            def codes(operand, shape, columns_alone=False, memory=()):
-                parts = codec.parts(operand, octet._core.Codes(shape, "float32", True, True, []))
-                memory = memory or [np.empty(int(np.prod(size)) * {"uint8": 1, "bfloat16": 2, "float32": 4}[kind], np.uint8) for size, kind, _ in parts]
-                kept = [m for m, part in zip(memory, parts) if part[2]]
-                return octet._core.Codes(shape, "float32", not columns_alone, True, kept if columns_alone else memory), memory
+            def memory(operand, shape):
+                layout = codec.layout(operand, *shape, "float32", True, True)
+                made = [np.empty(int(np.prod(size)) * {"uint8": 1, "bfloat16": 2, "float32": 4}[kind], np.uint8) for size, kind, _ in layout.parts]
+                kept = [m.ctypes.data for m, part in zip(made, layout.parts) if part[2]]
+                return layout, [m.ctypes.data for m in made], kept, made
 
-            (xs, memory), (ws, _) = codes("x", (48, 64)), codes("w", (32, 64))
+            (xs, x_at, kept, *x_alive), (ws, w_at, _, *w_alive) = memory("x", (48, 64)), memory("w", (32, 64))
             y, dx, dw, db = (np.empty(shape, np.float32) for shape in ((48, 32), (48, 64), (32, 64), 32))
-            codec.encode_weight(0, w, ws, True)
-            codec.forward(0, x, xs, ws, None, y, True)
-            codec.backward(0, dy, codes("x", (48, 64), True, memory)[0], ws, dx, dw, db, True)
+            codec.forward(0, x.ctypes.data, xs, x_at, w.ctypes.data, ws, w_at, 0, y.ctypes.data, True)
+            columns = codec.layout("x", 48, 64, "float32", False, True)
+            codec.backward(0, dy.ctypes.data, 48, 32, "float32", 0, columns, kept, 0, ws, w_at, dx.ctypes.data, dw.ctypes.data, "float32", db.ctypes.data, True)
             wanted = octet.fp8.linear(x, w, dy, np.zeros(32), recipe=options)
             np.testing.assert_array_equal(dw, wanted.dw)
             np.testing.assert_array_equal(db, wanted.db)

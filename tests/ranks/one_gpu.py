@@ -104,6 +104,10 @@ def jobs(everything):
             add(f"experts-one-{r}", 1, MICRO_BATCHES, keys)
         add(f"experts-{stage}-{r}", 2, half, [*keys, "ranks.expert=2", f"ranks.zero={stage}"], f"experts-one-{r}",
             1e-4 if r == "fp32" else 5e-2)
+    for r in few:
+        keys = [f"recipe.name={r}", *experts, "model.router_balance=layer"]
+        add(f"experts-layer-one-{r}", 1, MICRO_BATCHES, keys)
+        add(f"experts-tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"experts-layer-one-{r}", 1e-4 if r == "fp32" else 5e-2)
     add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
     add("experts-data", 4, half // 2, ["recipe.name=fp32", *experts, "ranks.expert=2", "ranks.zero=1"], "experts-one-fp32", 1e-4)
     for stage in range(1, 4):

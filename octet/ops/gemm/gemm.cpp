@@ -83,13 +83,14 @@ GemmWay way_on_gpu(const Gemm& g, int generation) {
   if (library && a == b && (a == tensor || (hopper && (a == row || a == row_128)))) return GemmWay::as_is;
   if (library && hopper && blocks(a) && blocks(b) && a != b) return GemmWay::as_is;
   if (library && !hopper && a == b && a == row_32 && K % 32 == 0) return GemmWay::tiled;
-  return hopper && a == row_128 && blocks(b) && K % 16 == 0 && N % 4 == 0 ? GemmWay::promoted : GemmWay::decoded;
+  const bool whole_rows = K % 16 == 0 && N * std::int64_t(size_of(g.d.dtype)) % 16 == 0;
+  return hopper && a == row_128 && blocks(b) && whole_rows ? GemmWay::promoted : GemmWay::decoded;
 }
 
 GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   GemmSpace s{.way = way_on_gpu(g, stream.target().generation), .a = {.values = g.a.codes}, .b = {.values = g.b.codes}};
   const auto scratch = [&](Shape shape, DType type) { return stream.empty(shape, type, Lifetime::scratch, Category::workspace); };
-  if (s.way == GemmWay::few_rows) return s;
+  if (s.way == GemmWay::few_rows || s.way == GemmWay::promoted) return s;
   if (s.way == GemmWay::tiled) s.a_scales = scratch(g.a.descales.shape, DType::u8), s.b_scales = scratch(g.b.descales.shape, DType::u8);
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
@@ -97,7 +98,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
     if (eight_bit(g)) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
-  if (g.d.dtype != DType::f32 && s.way != GemmWay::promoted) {
+  if (g.d.dtype != DType::f32) {
     // cuBLASLt does not round sums of f32 operands to 16 bits, nor those of one 16-bit type to the other; and where it has no kernel that
     // adds the bias at once, it rounds before it adds.
     const DType operands = s.a.values.dtype;

@@ -101,10 +101,8 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   if (K == 0) return plain_gemm(queue, g);
   if (s.way == ops::GemmWay::few_rows) return few_rows_gemm(queue, g);
   if (s.way == ops::GemmWay::promoted) {
-    // Of the two kernels, that of whole tiles is faster where these occupy the GPU; the other divides tiles along K.
-    const bool many = ceil_div(M, 256) * ceil_div(N, 128) >= 2 * facts().multiprocessors;
-    if (many && ops::gemm_scale(g.b) == ops::GemmScale::square_128 && dense_1x128_128x128(queue, g)) return;
-    if (promoted_gemm(queue, g, s.workspace)) return;
+    const bool square = ops::gemm_scale(g.b) == ops::GemmScale::square_128;
+    if (square ? dense_1x128_128x128(queue, g) : dense_1x128_1x128(queue, g)) return;
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
   }

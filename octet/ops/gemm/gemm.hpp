@@ -14,12 +14,13 @@ namespace octet::ops {
 /// codes are exact; power-of-two descales are exact too, others multiply the finished sum (per tensor) or each operand once.
 ///
 /// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
-/// not both operands are e5m2, and M, N and K are multiples of 16. Up to few_rows rows of bf16, f16 or e4m3 by the same type are multiplied
-/// by a kernel of Octet, as they are stored. On Hopper Octet's own kernels multiply 1x128 by 1x128 or 128x128 where
-/// they are faster, and where only these conditions fail, K is a multiple of 16 and N one of 4. All other FP8 operands, also those
-/// multiplied by 16-bit ones, are decoded first, to bf16 where that is exact and to f32 where not, which gives the same result at the rate
-/// of those types. So does the CPU. f32 is multiplied as f32, never as TF32. Partial sums of FP8 are promoted to FP32 every 128 products,
-/// unless `fast_accumulation`. A bias may be rounded to the type of a 16-bit d. Sums beyond the largest f16 become infinite in an f16 d.
+/// not both operands are e5m2, and M, N and K are multiples of 16. Up to few_rows rows of bf16, f16 or e4m3, by a matrix of the same type,
+/// are multiplied by a kernel of Octet, as they are stored. On Hopper Octet's own kernels multiply 1x128 by 1x128 or 128x128 where they are
+/// faster, and where only these conditions fail, if K is a multiple of 16 and rows of d have whole 16 bytes. All other FP8 operands, also
+/// those multiplied by 16-bit ones, are decoded first, to bf16 where that is exact and to f32 where not, which gives the same result at the
+/// rate of those types. So does the CPU. f32 is multiplied as f32, never as TF32. Partial sums of FP8 are promoted to FP32 every 128
+/// products, unless `fast_accumulation`. A bias may be rounded to the type of a 16-bit d. Sums beyond the largest f16 become infinite in an
+/// f16 d.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;

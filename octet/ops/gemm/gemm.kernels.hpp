@@ -16,8 +16,8 @@ std::optional<GemmScale> gemm_scale(const Quantized&);
 enum class GemmWay : std::uint8_t {
   as_is,     // cuBLASLt, operands as they are: one type of bf16, f16 or f32; codes per tensor, on Hopper also by rows and blocks of 128
   tiled,     // cuBLASLt, codes as they are, their scales of 32 values rearranged in tiles: Blackwell
-  promoted,  // Octet's kernel for Hopper: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has none, both operands e5m2, or M or N no
-             // multiple of 16; K must be a multiple of 16 and N one of 4
+  promoted,  // Octet's kernels for Hopper: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has none, both operands e5m2, or M or N no
+             // multiple of 16; K must be a multiple of 16, and a row of d of 16 bytes
   few_rows,  // Octet's kernel that reads b once: up to few_rows rows of one type, bf16, f16 or e4m3 with any scales
   decoded,   // cuBLASLt, after the codes were decoded to bf16 or f32
 };
@@ -47,12 +47,6 @@ namespace octet::cuda {
 void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
 /// The same by Octet's own kernel: any sizes, formats and scale blocks, no workspace, slow.
 void plain_gemm(Queue, const ops::Gemm&);
-/// The same by Octet's own kernel for Hopper, for operands of GemmWay::promoted:
-///   d[m, n] (+)= sum_b a_scale[b, m] b_scale[b, n] (sum_{k in block b} a[m, k] b[n, k]) (+ bias[n])
-/// A block is 128 values of K. The tensor cores sum its products in their short accumulator; all else is FP32, in an order that the shape
-/// fixes. workspace takes the sums of tiles that are divided along K. False, and nothing is done, on other GPUs and where an address is no
-/// multiple of 16.
-bool promoted_gemm(Queue, const ops::Gemm&, const Tensor& workspace);
 /// The same by Octet's own kernel for operands of GemmWay::few_rows. Sums are FP32 in an order that the shape and the GPU fix; where a
 /// scale has a block of columns, it multiplies sums of 16 products.
 void few_rows_gemm(Queue, const ops::Gemm&);

@@ -1,4 +1,7 @@
+#include <cooperative_groups.h>
+
 #include <algorithm>
+#include <bit>
 
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
 #include "octet/ops/key_cache/key_cache.math.hpp"
@@ -7,6 +10,8 @@
 
 namespace octet::cuda {
 namespace {
+
+namespace groups = cooperative_groups;
 
 constexpr int warps = 16, most_columns = 512;
 
@@ -120,41 +125,81 @@ __device__ void attend(const Sizes& s, const float (&q)[C], const Row* k, const 
   }
 }
 
-// The result of all warps' parts. Shared memory: of each warp its maximum, its sum and dv values, and before them a factor per warp.
-template <int C, class T>
-__device__ __forceinline__ void combine(const Partial<C>& p, int dv, int warp, int lane, float* shared, T* out) {
-  float* const parts = shared + warps;
-  float* const own = parts + warp * (dv + 2);
-  if (lane == 0) own[0] = p.most, own[1] = p.sum;
-#pragma unroll
-  for (int i = 0; i < C; ++i)
-    if (lane + 32 * i < dv) own[2 + lane + 32 * i] = p.out[i];
-  __syncthreads();
-  if (warp == 0) {
-    const float most = lane < warps ? parts[lane * (dv + 2)] : -__builtin_inff(), most_of_all = warp_max(most);
-    if (lane < warps) shared[lane] = math::exp(most - most_of_all);
-  }
-  __syncthreads();
-  float sum = 0;
-#pragma unroll
-  for (int w = 0; w < warps; ++w) sum += parts[w * (dv + 2) + 1] * shared[w];
-  for (int c = int(threadIdx.x); c < dv; c += 32 * warps) {
-    float x = 0;
-#pragma unroll
-    for (int w = 0; w < warps; ++w) x += parts[w * (dv + 2) + 2 + c] * shared[w];
-    cuda::store(out, c, Pack<1>::all(x / sum));
-  }
-}
+// A block's part of a head's result: its maximum, its sum, and dv values. In shared memory, with those of its warps and a factor for each.
+struct BlockParts {
+  float *factors, *of_warps, *of_block;
+  int dv;
 
-// A block for a query head of a token. grid: H, T.
+  __device__ __forceinline__ BlockParts(float* shared, int dv)
+      : factors(shared), of_warps(shared + warps), of_block(of_warps + warps * (dv + 2)), dv(dv) {}
+  static constexpr int floats(int dv) { return warps + (warps + 1) * (dv + 2); }
+
+  template <int C>
+  __device__ __forceinline__ void put(const Partial<C>& p, int warp, int lane) const {
+    float* const own = of_warps + warp * (dv + 2);
+    if (lane == 0) own[0] = p.most, own[1] = p.sum;
+#pragma unroll
+    for (int i = 0; i < C; ++i)
+      if (lane + 32 * i < dv) own[2 + lane + 32 * i] = p.out[i];
+  }
+
+  /// The part of the block, of those of all warps.
+  __device__ __forceinline__ void add_warps(int warp, int lane) const {
+    __syncthreads();
+    if (warp == 0) {
+      const float most = lane < warps ? of_warps[lane * (dv + 2)] : -__builtin_inff(), most_of_all = warp_max(most);
+      if (lane < warps) factors[lane] = factor(most, most_of_all);
+      if (lane == 0) of_block[0] = most_of_all;
+    }
+    __syncthreads();
+    for (int c = int(threadIdx.x) + 1; c < dv + 2; c += 32 * warps) {
+      float x = 0;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) x += of_warps[w * (dv + 2) + c] * factors[w];
+      of_block[c] = x;
+    }
+  }
+
+  /// The result, of the parts of a cluster's blocks, by its first block.
+  template <class T>
+  __device__ __forceinline__ void write(const groups::cluster_group& cluster, T* out) const {
+    cluster.sync();
+    if (cluster.block_rank() == 0) {
+      const int blocks = int(cluster.num_blocks());
+      float most = -__builtin_inff(), sum = 0;
+      for (int b = 0; b < blocks; ++b) most = fmaxf(most, cluster.map_shared_rank(of_block, b)[0]);
+      for (int b = 0; b < blocks; ++b) sum += part_of(cluster, b, 1, most);
+      for (int c = int(threadIdx.x); c < dv; c += 32 * warps) {
+        float x = 0;
+        for (int b = 0; b < blocks; ++b) x += part_of(cluster, b, 2 + c, most);
+        cuda::store(out, c, Pack<1>::all(x / sum));
+      }
+    }
+    cluster.sync();  // the first block has read the others' parts
+  }
+
+ private:
+  // Of a part without keys, whose maximum is minus infinity, 0.
+  static __device__ __forceinline__ float factor(float most, float most_of_all) {
+    return most == -__builtin_inff() ? 0.0f : math::exp(most - most_of_all);
+  }
+  __device__ __forceinline__ float part_of(const groups::cluster_group& cluster, int block, int i, float most) const {
+    const float* const part = cluster.map_shared_rank(of_block, block);
+    return part[i] * factor(part[0], most);
+  }
+};
+
+// A cluster of blocks for a query head of a token, each of which has a run of its keys. grid: H clusters, T.
 template <int C, class T, class Row>
-__global__ void __launch_bounds__(32 * warps)
+__global__ void __launch_bounds__(32 * warps, 1)
     cached_attention_kernel(Sizes s, Places at, float factor, const T* qkv, const Row* keys, const Row* values, const float* key_descales,
                             const float* value_descales, T* o) {
   extern __shared__ float shared[];
   wait_for_earlier_work();
   let_later_work_begin();
-  const int head = blockIdx.x, token = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32, sequence = at.sequence[token];
+  const groups::cluster_group cluster = groups::this_cluster();
+  const int blocks = int(cluster.num_blocks()), head = int(blockIdx.x) / blocks, token = blockIdx.y;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, sequence = at.sequence[token];
   T* const out = o + (std::int64_t(token) * s.heads + head) * s.dv;
   if (sequence < 0) {
     for (int c = threadIdx.x; c < s.dv; c += 32 * warps) cuda::store(out, c, Pack<1>::all(0.0f));
@@ -166,12 +211,22 @@ __global__ void __launch_bounds__(32 * warps)
     const int c = lane + 32 * i;
     q[i] = c < s.d ? cuda::load<1>(qkv, std::int64_t(token) * s.columns + head * s.d + c).v[0] * factor : 0.0f;
   }
-  const std::int64_t first_key = ops::first_place(at.place[token], s.window),
-                     first = s.first_row(sequence, head / (s.heads / s.kv_heads)) + first_key;
+  const std::int64_t first_key = ops::first_place(at.place[token], s.window), all_keys = at.place[token] + 1 - first_key;
+  const std::int64_t run = (all_keys + blocks - 1) / blocks, skipped = run * cluster.block_rank(),
+                     first = s.first_row(sequence, head / (s.heads / s.kv_heads)) + first_key + skipped;
   Partial<C> p;
   attend<C>(s, q, keys + first * s.d, values + first * s.dv, key_descales != nullptr ? key_descales + first : nullptr,
-            value_descales != nullptr ? value_descales + first : nullptr, at.place[token] + 1 - first_key, warp, lane, p);
-  combine<C>(p, s.dv, warp, lane, shared, out);
+            value_descales != nullptr ? value_descales + first : nullptr, min(run, all_keys - skipped), warp, lane, p);
+  const BlockParts parts(shared, s.dv);
+  parts.put(p, warp, lane);
+  parts.add_warps(warp, lane);
+  parts.write(cluster, out);
+}
+
+// Blocks that share the keys of a head: more where a sequence may be long.
+unsigned blocks_of_head(std::int64_t capacity) {
+  constexpr std::int64_t keys_of_block = 256, most_blocks = 8;
+  return unsigned(std::bit_floor(std::uint64_t(std::clamp<std::int64_t>(capacity / keys_of_block, 1, most_blocks))));
 }
 
 /// f<C>() of the least C whose lanes have so many columns.
@@ -218,9 +273,11 @@ void cached_attention(Queue queue, const ops::CachedAttention& a, const Tensor&)
   sizes.window = a.window;
   with_types(a.qkv, a.from, [&]<class T, class Row>() {
     with_columns(std::max(a.heads.head_dim, a.heads.value_dim()), [&]<int C>() {
-      const Blocks blocks{.grid = dim3(unsigned(a.heads.heads), unsigned(a.qkv.shape[0])),
+      const unsigned cluster = blocks_of_head(a.from.capacity);
+      const Blocks blocks{.grid = dim3(unsigned(a.heads.heads) * cluster, unsigned(a.qkv.shape[0])),
                           .threads = 32 * warps,
-                          .shared_bytes = unsigned(sizeof(float)) * warps * unsigned(a.heads.value_dim() + 3)};
+                          .cluster = cluster,
+                          .shared_bytes = unsigned(sizeof(float)) * unsigned(BlockParts::floats(int(a.heads.value_dim())))};
       launch_early("cached_attention_kernel", cached_attention_kernel<C, T, Row>, blocks, queue, sizes, places_of(a.at), a.heads.scale(),
                    a.qkv.as<T>(), a.from.keys.as<Row>(), a.from.values.as<Row>(), a.from.key_descales.f32(), a.from.value_descales.f32(),
                    a.o.as<T>());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -22,7 +23,7 @@ struct BlockHealth {
   /// Standard deviation of log2 of the scales; NaN without any.
   double scale_deviation() const {
     const double n = double(scales), mean = double(log_scale) / n;
-    return std::sqrt(std::fmax(double(log_scale_squares) / n - mean * mean, 0.0)) / units;
+    return std::sqrt(std::max(double(log_scale_squares) / n - mean * mean, 0.0)) / units;
   }
   /// Share of the blocks with a saturated or flushed value; NaN without any.
   double lossy_share() const { return double(lossy) / double(blocks); }

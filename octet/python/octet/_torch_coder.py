@@ -1,7 +1,8 @@
-"""Codes of linear layers in PyTorch's memory, and the two operators that multiply them."""
+"""Codes of linear layers in PyTorch's memory, and the products of these."""
 
 import atexit
 import contextlib
+import functools
 import itertools
 import json
 import weakref
@@ -13,8 +14,10 @@ import torch
 from . import _core
 from ._config import assignments
 from ._errors import ConfigError
+from ._torch_operand import Layouts, Operand
 
 DEVICES = ("cpu", "cuda")
+_NOTHING = contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,18 @@ class Recipe:
 
     key: str  # JSON: all options with their TOML texts
     name: str
+    keeps_state: bool  # of each operand, from step to step
+    needs_maximum: bool  # one scale of a tensor follows from its own maximum
 
     @property
     def options(self) -> list[tuple[str, str]]:
         return [(name, text) for name, text in json.loads(self.key)]
 
     @classmethod
+    @functools.lru_cache(maxsize=None)
     def from_key(cls, key: str) -> "Recipe":
-        return cls(key, json.loads(dict(json.loads(key)).get("name", '"current"')))
+        options = json.loads(key)
+        return cls(key, json.loads(dict(options).get("name", '"current"')), _core.keeps_state(options), _core.needs_maximum(options))
 
     @classmethod
     def of(cls, given: Union[str, Mapping[str, Any], "Recipe"]) -> "Recipe":
@@ -38,9 +45,7 @@ class Recipe:
         if isinstance(given, Recipe):
             return given
         options = {"name": given} if isinstance(given, str) else dict(given)
-        recipe = cls.from_key(json.dumps(list(assignments(options))))
-        recipe.unfit(0, 0)
-        return recipe
+        return cls.from_key(json.dumps(list(assignments(options))))
 
     def unfit(self, rows: int, columns: int) -> str:
         """Why a weight [rows, columns] cannot have this recipe's codes; "" if it can."""
@@ -59,7 +64,7 @@ class Coder:
     _ids = itertools.count(1)
     by_id: "weakref.WeakValueDictionary[int, Coder]" = weakref.WeakValueDictionary()
     stateful: "list[weakref.ref[Coder]]" = []  # in the order of their first use, which ranks share
-    like: "dict[str, dict[torch.device, Coder]]" = {}  # a coder of each recipe and device, for the shapes of codes
+    _shared: "dict[tuple[str, torch.device], Coder]" = {}
     _spare: "dict[Any, list[Any]]" = {}  # compiled parts whose coder is gone, by device and recipe: their tables are never freed
 
     def __init__(self, recipe: Recipe):
@@ -68,48 +73,46 @@ class Coder:
         # A tensor on the CPU, since a number would be a constant of compiled code, which blocks of a model then could not share.
         self.number = torch.tensor(number)
         self.by_id[number] = self
-        self.like.setdefault(recipe.key, {})
         self.recorded = False  # maxima of the current step
         self._keeps_codes = True
         self.steps = 0  # ends of steps
         self._device: Optional[torch.device] = None
-        self._parts: dict[Any, list[tuple[list[int], torch.dtype, bool]]] = {}
         self._weight: tuple[Any, Any] = (None, None)
         self._stored: dict[str, torch.Tensor] = {}
 
-    def on(self, device: torch.device) -> Any:
-        """The compiled part on that device."""
+    def on(self, device: torch.device) -> "Coder":
+        """Itself, with its compiled part on that device."""
         if self._codec is None or device != self._device:
             stored = self.state()
             self._give_back()
-            spare = self._spare.get((device, self.recipe))
-            if spare:
-                self._codec = spare.pop()
-                self._codec.reset(queue_of(device))
-            else:
-                self._codec = self._new_codec(device)
-            self._device, self._weight, self._parts = device, (None, None), {}
-            if self._codec.maxima() and not any(one() is self for one in self.stateful):
+            self._open(device)
+            if self.recipe.keeps_state and not any(one() is self for one in self.stateful):
                 self.stateful.append(weakref.ref(self, self.stateful.remove))
             if stored:
                 self.load(stored)
-        return self._codec
+        return self
 
-    def _new_codec(self, device: torch.device) -> Any:
-        return _core.LinearCodec(queue_of(device), device.type, device.index or 0, self.recipe.options)
+    def _open(self, device: torch.device) -> None:
+        spare = self._spare.get((device, self.recipe))
+        if spare:
+            self._codec = spare.pop()
+            self._codec.reset(queue_of(device))
+        else:
+            self._codec = _core.LinearCodec(queue_of(device), device.type, device.index or 0, self.recipe.options)
+        self._device, self._weight, self._layouts = device, (None, None), Layouts(self._codec, device)
 
     @classmethod
     def of(cls, number: torch.Tensor) -> "Coder":
         return cls.by_id[int(number)]
 
     @classmethod
-    def shapes(cls, recipe: str, device: torch.device) -> "Coder":
-        """One for parts() alone, of any layer under the recipe."""
-        found = cls.like[recipe]
-        if device not in found:
-            one = found[device] = cls(Recipe.from_key(recipe))
-            one._device, one._codec = device, one._new_codec(device)
-        return found[device]
+    def shared(cls, recipe: Recipe, device: torch.device) -> "Coder":
+        """One of all layers under the recipe, for inputs in compiled code: for shapes of their codes, and for these where no state is kept."""
+        found = cls._shared.get((recipe.key, device))
+        if found is None:
+            found = cls._shared[recipe.key, device] = cls(recipe)
+            found._open(device)
+        return found
 
     def _give_back(self) -> None:
         if self._codec is not None:
@@ -153,50 +156,84 @@ class Coder:
         self.recorded, self._weight = False, (None, None)
         self.steps += 1
 
-    def codes(self, operand: str, shape: tuple[int, int], dtype: torch.dtype, rows: bool, columns: bool) -> tuple[Any, list[torch.Tensor]]:
-        """Memory for the codes of values [shape], and those of its tensors that have the columns."""
-        wanted = self.parts(operand, shape, dtype, rows, columns)
-        memory = [torch.empty(size, dtype=kind, device=self._device) for size, kind, _ in wanted]
-        return (_core.Codes(shape, name_of(dtype), rows, columns, memory), [m for m, part in zip(memory, wanted) if part[2]])
+    def layout(self, rows: int, columns: int, dtype: torch.dtype, keep: bool) -> Any:
+        """The layout of the codes of an input [rows, columns], and its parts: shape, dtype, whether it is of the columns."""
+        return self._layouts.of("x", rows, columns, dtype, True, keep)
 
-    def parts(self, operand: str, shape: tuple[int, int], dtype: torch.dtype, rows: bool, columns: bool) -> Any:
-        key = operand, shape, dtype, rows, columns
-        if key not in self._parts:
-            if len(self._parts) >= 64:  # of sequences of many lengths
-                self._parts.clear()
-            like = _core.Codes(shape, name_of(dtype), rows, columns, [])
-            self._parts[key] = [(size, getattr(torch, kind), of_columns) for size, kind, of_columns in self._codec.parts(operand, like)]
-        return self._parts[key]
+    def memory(self, operand: str, rows: int, columns: int, dtype: torch.dtype, by_columns: bool) -> Operand:
+        return self._layouts.memory(operand, rows, columns, dtype, True, by_columns)
 
-    def weight(self, weight: torch.Tensor, columns: bool, records: bool) -> Any:
-        """The codes of the weight [out, in], which are encoded once per change of it: `columns` for the input's gradient."""
+    def encode(self, x: torch.Tensor, keep: bool, records: bool, maximum: Optional[torch.Tensor]) -> Operand:
+        """The codes of x [T, in]; with `keep` those that the weight's gradient reads, too."""
+        values = matrix(x, x.dtype)
+        operand = self.memory("x", *values.shape, x.dtype, keep)
+        self._codec.encode(queue_of(self._device), values.data_ptr(), operand.layout, operand.addresses, address(maximum), records)
+        return operand
+
+    def weight(self, weight: torch.Tensor, columns: bool) -> tuple[Operand, Optional[torch.Tensor]]:
+        """The codes of the weight [out, in], `columns` for the input's gradient, and the values of which they are to be made: None where
+        they are those of an earlier call, since codes are made once per change of the weight."""
         version = None if weight.is_inference() else weight._version
         changes = Changes.steps if weight.requires_grad else 0
         key = weight.data_ptr(), version, changes, weight.dtype
         if self._keeps_codes and version is not None and self._weight[0] in ((key, True), (key, columns)):
-            return self._weight[1]
+            return self._weight[1], None
         self._weight = (None, None)
-        codes, _ = self.codes("w", tuple(weight.shape), weight.dtype, True, columns)
-        self._codec.encode_weight(queue_of(self._device), weight.detach().contiguous(), codes, records)
+        operand = self.memory("w", *weight.shape, weight.dtype, columns)
         if self._keeps_codes:
-            self._weight = ((key, columns), codes)
-        return codes
+            self._weight = ((key, columns), operand)
+        return operand, weight.detach().contiguous()
+
+    def multiply(self, x: Operand, values: Optional[torch.Tensor], rows: int, dtype: torch.dtype, weight: torch.Tensor,
+                 bias: Optional[torch.Tensor], backward: bool, records: bool) -> torch.Tensor:
+        """y [rows, out]. values: of x, where its codes are to be made; backward: the input's gradient will be asked for."""
+        w, of_weight = self.weight(weight, backward)
+        y = torch.empty(rows, weight.shape[0], dtype=dtype, device=self._device)
+        added = None if bias is None else bias.detach().float().contiguous()
+        self._codec.forward(queue_of(self._device), address(values), x.layout, x.addresses, address(of_weight), w.layout, w.addresses,
+                            address(added), y.data_ptr(), records)
+        return y
+
+    def gradients(self, dy: torch.Tensor, kept: list[torch.Tensor], weight: torch.Tensor, wanted: tuple[bool, bool, bool], records: bool,
+                  maximum: Optional[torch.Tensor] = None) -> list[Optional[torch.Tensor]]:
+        """dx [rows, in], dw and db of dy [..., out], as far as they are wanted. kept: the codes of x by columns."""
+        (dx, dw, db), device = wanted, self._device
+        values = matrix(dy, dy.dtype)
+        rows, out, width = values.shape[0], *weight.shape
+        w, of_weight = self.weight(weight, True) if dx else (None, None)
+        x = self._layouts.of("x", rows, width, dy.dtype, False, True)[0] if dw else None
+        made = [torch.empty(rows, width, dtype=dy.dtype, device=device) if dx else None,
+                torch.empty(out, width, dtype=weight.dtype, device=device) if dw else None,
+                torch.empty(out, dtype=torch.float32, device=device) if db else None]
+        self._codec.backward(queue_of(device), values.data_ptr(), rows, out, name_of(dy.dtype), address(maximum),
+                             x, [t.data_ptr() for t in kept] if dw else [], address(of_weight), w and w.layout, w.addresses if w else [],
+                             address(made[0]), address(made[1]), name_of(weight.dtype), address(made[2]), records)
+        return made
 
 
-atexit.register(Coder._spare.clear)
+def _end() -> None:
+    Coder._spare.clear()
+    Coder._shared.clear()
+
+
+atexit.register(_end)
 
 
 def name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    return "bfloat16" if dtype is torch.bfloat16 else "float32" if dtype is torch.float32 else str(dtype).removeprefix("torch.")
+
+
+def address(tensor: Optional[torch.Tensor]) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
 
 
 def queue_of(device: Optional[torch.device]) -> int:
     """The current queue of PyTorch on the device."""
-    return 0 if device is None or device.type == "cpu" else torch.cuda.current_stream(device).cuda_stream
+    return 0 if device is None or device.type == "cpu" else torch._C._cuda_getCurrentRawStream(device.index)
 
 
 def device_guard(device: torch.device) -> Any:
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+    return _NOTHING if device.type == "cpu" or device.index == torch._C._cuda_getDevice() else torch.cuda.device(device)
 
 
 def padded(tokens: int, device: torch.device) -> int:
@@ -204,86 +241,8 @@ def padded(tokens: int, device: torch.device) -> int:
     return -tokens // 32 * -32 if device.type == "cuda" else tokens
 
 
-def with_rows(x: torch.Tensor, rows: int) -> torch.Tensor:
-    """x [T, n] for DLPack, with rows of zeros up to that number."""
-    x = x.detach().contiguous()
+def matrix(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """x as contiguous [T, n] of that type, with rows of zeros up to padded()."""
+    x = x.detach().reshape(-1, x.shape[-1]).to(dtype).contiguous()
+    rows = padded(x.shape[0], x.device)
     return x if x.shape[0] == rows else torch.nn.functional.pad(x, (0, 0, 0, rows - x.shape[0]))
-
-
-@torch.library.custom_op("octet::linear_forward", mutates_args=())
-def linear_forward(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], coder: torch.Tensor, recipe: str, keep: bool,
-                   backward: bool, records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """y [T, out] = x [T, in] weight^T + bias in x's dtype, and, with `keep`, the codes of x that the weight's gradient reads, with their
-    factors: uint8 and float32 on a GPU, else empty. backward: the input's gradient will be asked for. coder: its number; recipe: the key of its recipe."""
-    own = Coder.of(coder)
-    with device_guard(x.device):
-        codec, rows = own.on(x.device), padded(x.shape[0], x.device)
-        own.recorded |= records
-        w = own.weight(weight, backward, records)
-        codes, kept = own.codes("x", (rows, x.shape[1]), x.dtype, True, keep)
-        y = torch.empty(rows, weight.shape[0], dtype=x.dtype, device=x.device)
-        added = None if bias is None else bias.detach().float().contiguous()
-        codec.forward(queue_of(x.device), with_rows(x, rows), codes, w, added, y, records)
-    kept += [torch.empty(0, dtype=torch.float32, device=x.device) for _ in range(2 - len(kept))]
-    return y[:x.shape[0]], kept[0], kept[1]
-
-
-@linear_forward.register_fake
-def _(x, weight, bias, coder, recipe, keep, backward, records):
-    own = Coder.shapes(recipe, x.device)
-    shape = padded(int(x.shape[0]), x.device), int(x.shape[1])
-    kept = [x.new_empty(size, dtype=kind) for size, kind, of_columns in own.parts("x", shape, x.dtype, True, keep) if of_columns]
-    kept += [x.new_empty(0, dtype=torch.float32) for _ in range(2 - len(kept))]
-    return x.new_empty(x.shape[0], weight.shape[0]), kept[0], kept[1]
-
-
-@torch.library.custom_op("octet::linear_backward", mutates_args=())
-def linear_backward(dy: torch.Tensor, codes: torch.Tensor, factors: torch.Tensor, weight: torch.Tensor, coder: torch.Tensor, dx: bool,
-                    dw: bool, db: bool, records: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dx [T, in] = dy [T, out] weight in dy's dtype, dw [out, in] = dy^T x in weight's, and db [out] = sum of dy in float32, as far as they
-    are asked for; else empty. codes, factors: of x, from linear_forward."""
-    own = Coder.of(coder)
-    with device_guard(dy.device):
-        codec, rows = own.on(dy.device), padded(dy.shape[0], dy.device)
-        own.recorded |= records
-        new = lambda wanted, *shape, dtype: torch.empty(shape if wanted else 0, dtype=dtype, device=dy.device)
-        out = (new(dx, rows, weight.shape[1], dtype=dy.dtype), new(dw, *weight.shape, dtype=weight.dtype),
-               new(db, weight.shape[0], dtype=torch.float32))
-        w = own.weight(weight, True, records) if dx else None
-        x = None
-        if dw:
-            x = _core.Codes((rows, weight.shape[1]), name_of(dy.dtype), False, True, [codes, factors] if factors.numel() else [codes])
-        given = [t if wanted else None for t, wanted in zip(out, (dx, dw, db))]
-        codec.backward(queue_of(dy.device), with_rows(dy, rows), x, w, *given, records)
-    return out[0][:dy.shape[0]] if dx else out[0], out[1], out[2]
-
-
-@linear_backward.register_fake
-def _(dy, codes, factors, weight, coder, dx, dw, db, records):
-    new = lambda wanted, *shape, dtype: dy.new_empty(shape if wanted else 0, dtype=dtype)
-    return (new(dx, dy.shape[0], weight.shape[1], dtype=dy.dtype), new(dw, *weight.shape, dtype=weight.dtype),
-            new(db, weight.shape[0], dtype=torch.float32))
-
-
-class Product(torch.autograd.Function):
-    """y = x weight^T + bias by the operators above. x: [T, in]."""
-
-    @staticmethod
-    def forward(ctx, x, weight, bias, coder, recipe, keep, backward, records):
-        y, codes, factors = torch.ops.octet.linear_forward(x, weight, bias, coder, recipe, keep, backward, records)
-        ctx.save_for_backward(codes, factors, weight, coder)
-        ctx.records, ctx.bias = records, None if bias is None else bias.dtype
-        ctx.owner = None if torch.compiler.is_compiling() else Coder.of(coder)  # lives as long as the graph
-        ctx.steps = ctx.owner and ctx.owner.steps
-        return y
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        codes, factors, weight, coder = ctx.saved_tensors
-        if ctx.owner is not None and ctx.steps != ctx.owner.steps:
-            raise RuntimeError("octet.torch: a backward follows the optimizer step after its forward, when the scales of that have moved on; "
-                               "step after the backward, or take a recipe without a history")
-        dx, dw, db = ctx.needs_input_grad[:3]
-        out = torch.ops.octet.linear_backward(dy, codes, factors, weight, coder, dx, dw, db, ctx.records)
-        return (out[0] if dx else None, out[1] if dw else None, out[2].to(ctx.bias) if db else None, None, None, None, None, None)

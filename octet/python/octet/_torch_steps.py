@@ -7,6 +7,7 @@ import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ._torch_coder import Changes, Coder
+from ._torch_operand import Latest
 
 
 def end_step() -> None:
@@ -14,6 +15,7 @@ def end_step() -> None:
     of one small tensor, and the next scales follow from these. Called after each step() of an optimizer of PyTorch; programs that change
     weights otherwise call it themselves, on all ranks."""
     Changes.steps += 1
+    Latest.drop_all()
     coders = [coder for coder in (one() for one in Coder.stateful) if coder is not None]
     joined = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
     if joined:

@@ -22,7 +22,8 @@ except ImportError as error:
     raise ImportError("octet.torch needs PyTorch 2.6 or later, which is not installed: pip install torch") from error
 
 from ._errors import ConfigError
-from ._torch_coder import DEVICES, Coder, Product, Recipe
+from ._torch_coder import DEVICES, Coder, Recipe
+from ._torch_products import Product, TracedProduct, is_traced
 from ._torch_shards import is_divided, require_whole
 from ._torch_steps import end_step
 
@@ -34,6 +35,7 @@ RecipeLike = Union[str, Mapping[str, Any]]
 _log = logging.getLogger("octet")
 _setting: "ContextVar[tuple[bool, Optional[Recipe]]]" = ContextVar("octet.torch.fp8", default=(True, None))
 _HEADS = ("lm_head", "embed_out", "output_projection", "score", "classifier")
+_compiled: "tuple[bool, Optional[Recipe]]" = (True, None)  # the same as compiled code reads and guards it: it does not trace a ContextVar
 
 
 @contextlib.contextmanager
@@ -41,13 +43,17 @@ def fp8(recipe: Optional[RecipeLike] = None, *, enabled: bool = True) -> Iterato
     """Within it, forwards of octet.torch.Linear use this recipe; None: that of each layer. enabled=False: they compute as torch.nn.Linear.
 
     Settings nest: the innermost one holds. A backward uses the recipe of its forward, wherever it runs. The setting belongs to the thread,
-    or to the task of asyncio. Raises ConfigError if there is no such recipe, or it has no 8-bit operands.
+    or to the task of asyncio; compiled forwards follow the last one that any thread began, since compilers see neither. Raises ConfigError
+    if there is no such recipe, or it has no 8-bit operands.
     """
-    token = _setting.set((enabled, None if recipe is None else Recipe.of(recipe)))
+    global _compiled
+    setting = enabled, None if recipe is None else Recipe.of(recipe)
+    token, compiled, _compiled = _setting.set(setting), _compiled, setting
     try:
         yield
     finally:
         _setting.reset(token)
+        _compiled = compiled
 
 
 class Linear(torch.nn.Linear):
@@ -86,27 +92,29 @@ class Linear(torch.nn.Linear):
                 coder.keep_codes(False)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        enabled, recipe = _setting.get()
+        enabled, recipe = _compiled if torch.compiler.is_compiling() else _setting.get()
         if not enabled or input.numel() == 0 or input.device.type == "meta":
             return super().forward(input)
         require_whole(input, self.weight)
-        coder = self._coder(recipe or self.recipe)
-        x = input.reshape(-1, self.in_features)
-        if torch.is_autocast_enabled(x.device.type):
-            x = x.to(torch.get_autocast_dtype(x.device.type))
-        self._require(x)
+        coder, weight, kind = self._coder(recipe or self.recipe), self.weight, input.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else input.dtype
+        self._require(input, dtype)
         grad = torch.is_grad_enabled()
-        y = Product.apply(x, self.weight, self.bias, coder.number, coder.recipe.key, grad and self.weight.requires_grad,
-                          grad and x.requires_grad, grad and self.training)
-        return y.view(*input.shape[:-1], self.out_features)
+        how = dtype, grad and weight.requires_grad, grad and input.requires_grad, grad and self.training
+        if is_traced(input):
+            of = coder.recipe
+            return TracedProduct.apply(input, weight, self.bias, coder.number, of.key, of.keeps_state, of.needs_maximum, *how)
+        return Product.apply(input, weight, self.bias, coder, *how)
 
-    def _require(self, x: torch.Tensor) -> None:
-        usable = (torch.float32, torch.bfloat16)
-        if x.dtype not in usable or self.weight.dtype not in usable:
-            raise ConfigError(f"octet.torch.Linear: input and weight must be float32 or bfloat16, got {x.dtype} and {self.weight.dtype}; "
+    def _require(self, input: torch.Tensor, dtype: torch.dtype) -> None:
+        usable, weight = (torch.float32, torch.bfloat16), self.weight
+        if dtype not in usable or weight.dtype not in usable:
+            raise ConfigError(f"octet.torch.Linear: input and weight must be float32 or bfloat16, got {dtype} and {weight.dtype}; "
                               "convert them, or use torch.autocast with bfloat16")
-        if x.device.type not in DEVICES or self.weight.device != x.device:
-            raise ConfigError(f"octet.torch.Linear: input and weight must be on one CPU or GPU, got {x.device} and {self.weight.device}")
+        if input.device.type not in DEVICES or weight.device != input.device:
+            raise ConfigError(f"octet.torch.Linear: input and weight must be on one CPU or GPU, got {input.device} and {weight.device}")
+        if input.shape[-1] != self.in_features:
+            raise ConfigError(f"octet.torch.Linear: the input must be [..., {self.in_features}], got {list(input.shape)}")
 
     def _coder(self, recipe: Recipe) -> Coder:
         coder = self._coders.get(recipe.name)

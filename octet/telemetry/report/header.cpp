@@ -88,7 +88,7 @@ std::string length_text(const Group& g) {
 
 std::string machine_text(const Group& g) {
   const MachineFacts& machine = g.first().facts.machine;
-  return format("{}, {} threads", machine.cpu, machine.threads);
+  return format("{}, {} {}", machine.cpu, machine.threads, machine.threads == 1 ? "thread" : "threads");
 }
 
 double seconds_of(const RunRecord& run) { return run.end ? run.end->time : run.steps.empty() ? 0 : run.steps.back().time; }

@@ -72,6 +72,21 @@ TEST(Report, HasEverySectionOfAComparison) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
 }
 
+TEST(Report, BlocksHaveMapsWhereTheRecordHasThem) {
+  auto runs = testing::sample_runs(1, small);
+  const auto has_maps = [&] {
+    const std::string html = report_html(runs, nullptr);
+    return std::pair(testing::has(html, "Spread of block scales [octaves]"), testing::has(html, "Blocks with lost values [%]"));
+  };
+  EXPECT_EQ(has_maps(), std::pair(false, false)) << "scales per tensor";
+  for (RunRecord& run : runs)
+    for (HealthEvent& e : run.health) e.scale_deviation.assign(run.facts.quantizers.size(), 1.5f);
+  EXPECT_EQ(has_maps(), std::pair(true, false)) << "scales per row";
+  for (RunRecord& run : runs)
+    for (HealthEvent& e : run.health) e.lossy_blocks.assign(run.facts.quantizers.size(), 0.25f);
+  EXPECT_EQ(has_maps(), std::pair(true, true));
+}
+
 TEST(Report, ShowsRanksAsPlannedAndAsCounted) {
   auto runs = testing::sample_runs(1, small);
   EXPECT_FALSE(testing::has(report_html(std::span(runs).first(1), nullptr), "<h2>Ranks</h2>")) << "one rank has none";

@@ -66,6 +66,7 @@ svg{overflow:visible;vertical-align:middle}
 .frame .value{font-size:12.5px;font-variant-numeric:tabular-nums}
 .rows text{fill:var(--soft);font-size:10px;font-family:"Arial Narrow","Liberation Sans Narrow","Roboto Condensed",system-ui,sans-serif}
 .grid>.chart{justify-content:flex-end}
+table+.grid{margin-top:22px}
 line.grid{stroke:var(--line)}
 .axis{stroke:var(--soft)}
 figcaption .nothing{color:var(--good);margin-top:8px;font-size:13px}

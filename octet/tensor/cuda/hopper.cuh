@@ -63,16 +63,8 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& from, int x
       "l"(&from), "r"(x), "r"(y), "r"(full.at)
       : "memory");
 }
-/// The same into that place of both blocks of a cluster of two, counted in each at the barrier in the place of `full`.
-__device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& from, int x, int y, Barrier full) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
-      "l"(&from), "r"(x), "r"(y), "r"(full.at), "h"(std::uint16_t(3))
-      : "memory");
-}
-
-/// The same for a box of three dimensions that begins at {x, y, z}.
+/// The same for a box of three dimensions that begins at {x, y, z}; and into that place of both blocks of a cluster of two, counted in each
+/// at the barrier in the place of `full`.
 __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& from, int x, int y, int z, Barrier full) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "

@@ -3,7 +3,7 @@ import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
 import { metricPlot } from "./metrics.js";
-import { smooth } from "./smooth.js";
+import { smooth, smoothingChoice } from "./smooth.js";
 
 const most = 8;
 
@@ -11,10 +11,8 @@ export class Compare {
   constructor(app) {
     Object.assign(this, { app, chosen: [], smoothing: 1, draws: [] });
     this.boxes = el("div", { class: "tools" });
-    const levels = [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n }, text));
-    const smoothing = el("select", { onchange: (e) => ((this.smoothing = Number(e.target.value)), this.draws.forEach((draw) => draw())) }, levels);
-    this.choice = el("section", {}, el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The first one is the reference."), this.boxes,
-      el("label", {}, "Smoothing, in buckets ", smoothing));
+    this.choice = el("section", {}, el("h2", {}, "Compare runs"), el("p", { class: "soft" }, "Choose up to 8. The one that was chosen first is the reference, and the first of each legend."), this.boxes,
+      smoothingChoice((n) => ((this.smoothing = n), this.draws.forEach((draw) => draw()))));
     this.result = el("section");
     this.node = el("div", {}, this.choice, this.result);
   }

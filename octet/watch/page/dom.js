@@ -43,7 +43,7 @@ export function duration(seconds) {
   return Math.floor(s / 86400) + " d " + Math.floor((s % 86400) / 3600) + " h";
 }
 
-// kind "stack": on narrow screens a row is a block whose last cell has a line of its own.
+// kind "stack": on narrow screens a row is a block whose last cell has a line of its own; "narrow": on wide ones columns stay close.
 export function table(heads, rows, kind = null) {
   const head = (h) => el("th", { class: h.number ? "number" : h.wide ? "wide" : null, scope: "col" }, h.name ?? h);
   return el("div", { class: "scroll" }, el("table", { class: kind }, el("thead", {}, el("tr", {}, heads.map(head))), el("tbody", {}, rows)));

@@ -1,13 +1,14 @@
 // The state of a run: its last step, its curves, its memory and its last incidents.
 import { el, short, whole, percent, bytes, duration, table, row, number, save } from "./dom.js";
 import { has_token, file } from "./api.js";
+import { smooth, smoothingChoice } from "./smooth.js";
 import { metricPlot } from "./metrics.js";
 
 const most_memory = (categories) => Math.max(1, ...categories.map((c) => c.bytes));
 
 export class Overview {
   constructor(app) {
-    this.app = app;
+    Object.assign(this, { app, smoothing: 1 });
     const plot = (name, more = {}) => [name, metricPlot(name, more)];
     this.plots = new Map([
       plot("loss", { unit: "nats per token, or per pair of answers; vertical lines: incidents" }),
@@ -32,14 +33,14 @@ export class Overview {
     this.incidents = el("section");
     this.memory = el("section");
     this.facts = el("section");
-    this.node = el("div", {}, this.tiles, this.grid, this.incidents, this.memory, this.facts);
+    this.node = el("div", {}, this.tiles, el("div", { class: "tools" }, smoothingChoice((n) => ((this.smoothing = n), this.update()))), this.grid, this.incidents, this.memory, this.facts);
   }
 
   update() {
     const { summary, series } = this.app;
     if (!summary || !series) return;
     this.fillTiles(summary);
-    const c = series.curves;
+    const c = Object.fromEntries(Object.entries(series.curves).map(([name, curve]) => [name, smooth(curve, this.smoothing)]));
     for (const [name, plot] of this.plots) plot.update([{ label: name, color: 0, curve: c[name] }]);
     this.plots.get("loss").marks = [...new Set((this.app.incidents?.incidents ?? []).map((i) => i.step))];
     this.plots.get("loss").update([
@@ -48,7 +49,7 @@ export class Overview {
     ]);
     this.plots.get("tokens_per_second").update([
       { label: "measured", color: 0, curve: c.tokens_per_second },
-      { label: "limit of the machine", color: 1, curve: limit(c.tokens_per_second, c.limit_share) },
+      { label: "limit of the machine", color: 1, curve: smooth(limit(series.curves.tokens_per_second, series.curves.limit_share), this.smoothing) },
     ]);
     this.plots.get("disk_free").update([{ label: "free disk", color: 0, curve: c.disk_free }, { label: "free memory", color: 1, curve: c.memory_free }]);
     this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);

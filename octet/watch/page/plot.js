@@ -16,6 +16,8 @@ export class Plot {
     this.node = el("figure", {}, el("figcaption", {}, el("h3", {}, title), el("span", { class: "unit" }, unit),
       button("CSV", () => this.saveCsv()), button("PNG", () => this.savePng()), button("SVG", () => this.saveSvg())),
       this.area, this.readout, this.legend);
+    // A plot that comes beside another one makes it narrower.
+    new ResizeObserver(() => this.graph?.resize()).observe(this.area);
   }
 
   update(series) {
@@ -44,7 +46,7 @@ export class Plot {
     this.area.textContent = "";
     this.graph = new Dygraph(this.area, rows, {
       labels, colors, customBars: true, fillAlpha: 0.2, strokeWidth: 1.5, legend: "never", connectSeparatedPoints: true,
-      logscale: this.logarithmic, includeZero: this.zero, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
+      logscale: this.logarithmic, includeZero: this.zero, yRangePad: this.logarithmic ? 6 : null, gridLineColor: "rgba(128,128,128,.25)", axisLineColor: "rgba(128,128,128,.6)", highlightCircleSize: 3,
       axes: { y: { axisLabelFormatter: (v) => this.show(v, 3), axisLabelWidth: 62, pixelsPerLabel: this.small ? 20 : 30, labelsKMG2: this.show === bytes }, x: { axisLabelFormatter: (v) => short(v, 6), pixelsPerLabel: 70 } },
       underlayCallback: (g, area, graph) => this.drawMarks(g, area, graph),
       highlightCallback: (_, step) => this.point(step),

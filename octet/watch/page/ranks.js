@@ -63,6 +63,6 @@ export class Ranks {
     const events = r.slowest_counts.reduce((a, b) => a + b, 0);
     this.list.replaceChildren(el("h2", {}, `Step ${whole(r.step)}: ${bytes(r.sent_bytes)} sent per rank, ${percent(r.exposed)} of the step in collectives`),
       table([{ name: "rank", number: true }, { name: "seconds", number: true }, { name: "in collectives", number: true }, { name: "slowest, of " + whole(events) + " events", number: true }],
-        r.seconds.map((s, i) => row([number(String(i), i === r.slowest), number(short(s)), number(short(r.waited[i])), number(whole(r.slowest_counts[i] ?? 0))]))));
+        r.seconds.map((s, i) => row([number(String(i), i === r.slowest), number(short(s)), number(short(r.waited[i])), number(whole(r.slowest_counts[i] ?? 0))])), "narrow"));
   }
 }

@@ -1,4 +1,4 @@
-// All runs: search, order, hiding; a click shows a run, boxes choose runs to compare.
+// All runs: search, order, groups, hiding; a click shows a run, boxes choose runs to compare.
 import { el, short, whole, table, row, number } from "./dom.js";
 
 const best_first = new Set(["started", "step", "speed"]);  // the largest value is of interest
@@ -15,13 +15,17 @@ const columns = [
   { key: "started", name: "started", wide: true, of: (r) => r.started },
 ];
 
+const groups = Object.fromEntries(columns.filter((c) => ["recipe", "model", "condition"].includes(c.key)).map((c) => [c.name, c]));
+
 export class Runs {
   constructor(app) {
-    Object.assign(this, { app, order: columns.find((c) => c.key === "started"), falling: true, hidden: new Set(), text: "" });
+    Object.assign(this, { app, order: columns.find((c) => c.key === "started"), falling: true, group: null, hidden: new Set(), text: "" });
     this.count = el("span", { class: "soft" }), this.list = el("section");
     this.back = el("button", { type: "button", hidden: true, onclick: () => (this.hidden.clear(), this.update()) }, "Show hidden runs");
     this.node = el("div", {}, el("div", { class: "tools" },
       el("label", {}, "Search ", el("input", { type: "search", placeholder: "name, recipe, model or state", oninput: (e) => ((this.text = e.target.value.toLowerCase()), this.update()) })),
+      el("label", {}, "Group by ", el("select", { onchange: (e) => ((this.group = groups[e.target.value] ?? null), this.update()) },
+        ["nothing", ...Object.keys(groups)].map((name) => el("option", { value: name }, name)))),
       this.count, this.back), this.list);
   }
 
@@ -40,14 +44,26 @@ export class Runs {
 
   // A table is left as it is while nothing in it changes: a live run tells of each step, and a click or the focus would be lost.
   update() {
-    const runs = this.shown(), { order, falling, app } = this, state = [order.key, falling, app.run, this.hidden.size, app.runs.length];
+    const runs = this.shown(), { order, falling, app } = this, state = [order.key, falling, this.group?.key, app.run, this.hidden.size, app.runs.length];
     const key = JSON.stringify([state, runs.map((r) => [r.run, app.compares(r.run), columns.map((c) => c.of(r))])]);
     if (key === this.key) return;
     this.key = key;
     this.count.textContent = `${whole(runs.length)} of ${whole(this.app.runs.length)} runs`;
     this.back.hidden = this.hidden.size === 0;
     const head = (c) => ({ number: c.number, wide: c.wide, name: el("button", { type: "button", class: "plain", onclick: () => this.sort(c) }, c.name + (this.order === c ? (this.falling ? " ↓" : " ↑") : "")) });
-    this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table(["compare", ...columns.map(head), ""], runs.map((r) => this.line(r))));
+    this.list.replaceChildren(runs.length === 0 ? el("p", { class: "soft" }, "No run matches.") : table([{ name: el("span", { class: "wide" }, "compare") }, ...columns.map(head), ""], this.lines(runs)));
+  }
+
+  // A line with the name of a group and its lowest loss comes before its runs; groups are in the order of their first runs.
+  lines(runs) {
+    if (!this.group) return runs.map((r) => this.line(r));
+    const parts = new Map();
+    for (const r of runs) parts.set(this.group.of(r), [...(parts.get(this.group.of(r)) ?? []), r]);
+    return [...parts].flatMap(([name, part]) => {
+      const best = part.map((r) => r.eval?.loss ?? null).filter((x) => x !== null).reduce((a, b) => Math.min(a, b), Infinity);
+      const text = `${name}: ${whole(part.length)} ${part.length === 1 ? "run" : "runs"}` + (best < Infinity ? `, lowest held-out loss ${short(best, 5)}` : "");
+      return [el("tr", { class: "group" }, el("td", { colspan: columns.length + 2 }, text)), ...part.map((r) => this.line(r))];
+    });
   }
 
   line(r) {

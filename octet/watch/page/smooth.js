@@ -1,3 +1,5 @@
+import { el } from "./dom.js";
+
 // A curve whose means are averaged over about `n` neighbouring buckets (an exponential mean without a bias to the first value).
 export function smooth(curve, n) {
   if (!curve || !curve.mean || n <= 1) return curve;
@@ -10,3 +12,7 @@ export function smooth(curve, n) {
   });
   return { ...curve, mean, low: mean, high: mean };
 }
+
+// The choice of n; work(n) draws again.
+export const smoothingChoice = (work) => el("label", {}, "Smoothing, in buckets ", el("select", { onchange: (e) => work(Number(e.target.value)) },
+  [[1, "none"], [4, "4"], [16, "16"], [64, "64"]].map(([n, text]) => el("option", { value: n }, text))));

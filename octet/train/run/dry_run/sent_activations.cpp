@@ -121,6 +121,12 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
+  if (c.shape.experts)
+    rows.push_back(
+        {"experts of tensor ranks", 0, 0, "copies",
+         format("each rank computes routers and experts for its own rows, 1/{} of the tokens, and exchanges none for them; gradients "
+                "of copies are summed",
+                c.ranks.tensor)});
   Collect layers(c.sequence / c.ranks.context, engine.precision.activations());
   engine.model->visit(layers);
   for (const Group& g : layers.all) rows.push_back({"rows gathered by ranks", 0, 0, g.precision, joined(g.tensors) + ": " + g.why});
