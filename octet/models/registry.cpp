@@ -49,7 +49,7 @@ struct Registry {
   }
 };
 
-// What differs among families with rotary positions and gated MLPs.
+// Differences of families with rotary positions and gated MLPs.
 struct Abilities {
   bool divides = true, experts = false, latent = false;
 };
