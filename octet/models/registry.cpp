@@ -49,64 +49,38 @@ struct Registry {
   }
 };
 
+// Differences of families with rotary positions and gated MLPs.
+struct Abilities {
+  bool divides = true, experts = false, latent = false;
+};
+
+ModelFamily rotary(std::string_view name, std::vector<ModelSize> (*sizes)(),
+                   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&), HuggingFaceFormat format,
+                   GgufFormat gguf, const Abilities& can = {}) {
+  return {name, sizes, make, std::move(format), true, can.divides, true, can.experts, can.latent, gguf};
+}
+
 Registry& registry() {
   static Registry all = [] {
     Registry r;
-    r.add(
-        {"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true, true, false, false, {"llama", true}});
-    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true, true, false, false, {"qwen2"}});
-    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true, true, false, false, {"qwen3"}});
+    r.add(rotary("llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), {"llama", true}));
+    r.add(rotary("qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), {"qwen2"}));
+    r.add(rotary("qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), {"qwen3"}));
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
-    r.add({"mistral",
-           models::mistral_sizes,
-           models::make_mistral,
-           models::mistral_hugging_face(),
-           true,
-           true,
-           true,
-           false,
-           false,
-           {"llama", true}});
-    r.add({"smollm3",
-           models::smollm3_sizes,
-           models::make_smollm3,
-           models::smollm3_hugging_face(),
-           true,
-           true,
-           true,
-           false,
-           false,
-           {"smollm3", true}});
-    r.add({"granite",
-           models::granite_sizes,
-           models::make_granite,
-           models::granite_hugging_face(),
-           true,
-           true,
-           true,
-           false,
-           false,
-           {"granite", true}});
-    r.add({"olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), true, false, true, false, false, {"olmo2"}});
-    r.add({"phi3", models::phi3_sizes, models::make_phi3, models::phi3_hugging_face(), true, true, true, false, false, {"phi3"}});
-    r.add({"gemma3_text",
-           models::gemma3_sizes,
-           models::make_gemma3,
-           models::gemma3_hugging_face(),
-           true,
-           true,
-           true,
-           false,
-           false,
-           {"gemma3"}});
-    r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, true, true, true});
-    r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
-    r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, true, true, true});
-    r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, true, true, true});
-    r.add({"deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), true, true, true, true,
-           true});
-    r.add({"deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), true, true, true, true,
-           true});
+    r.add(rotary("mistral", models::mistral_sizes, models::make_mistral, models::mistral_hugging_face(), {"llama", true}));
+    r.add(rotary("smollm3", models::smollm3_sizes, models::make_smollm3, models::smollm3_hugging_face(), {"smollm3", true}));
+    r.add(rotary("granite", models::granite_sizes, models::make_granite, models::granite_hugging_face(), {"granite", true}));
+    r.add(rotary("olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), {"olmo2"}, {.divides = false}));
+    r.add(rotary("phi3", models::phi3_sizes, models::make_phi3, models::phi3_hugging_face(), {"phi3"}));
+    r.add(rotary("gemma3_text", models::gemma3_sizes, models::make_gemma3, models::gemma3_hugging_face(), {"gemma3"}));
+    r.add(rotary("qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), {}, {.experts = true}));
+    r.add(rotary("olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), {}, {.divides = false, .experts = true}));
+    r.add(rotary("mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), {}, {.experts = true}));
+    r.add(rotary("deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, {}, {.experts = true}));
+    r.add(rotary("deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), {},
+                 {.experts = true, .latent = true}));
+    r.add(rotary("deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), {},
+                 {.experts = true, .latent = true}));
     return r;
   }();
   return all;

@@ -8,17 +8,17 @@
 
 namespace octet::nn {
 
-/// Norms of query and key heads, in place: RMSNorm over the d columns of each head, one weight for all query heads and one for all key
-/// heads, or over the columns of all heads together. This form has none, and does nothing. Source: Dehghani et al. 2023, "Scaling Vision
-/// Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
+/// Norms of query and key heads of qkv, in place: RMSNorm over the d columns of each head, one weight for all query heads and one for all
+/// key heads, or over the columns of all heads together. This form has none, and does nothing. Source: Dehghani et al. 2023, "Scaling
+/// Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
 class HeadNorms {
  public:
   virtual ~HeadNorms() = default;
   /// Whether backward reads gradients of heads before their rotation.
   virtual bool any() const { return false; }
-  virtual void forward(Stream&, const Tensor& qkv, const scaling::Pass&, QkvSaved*) {}
-  /// dqkv: changed.
-  virtual void backward(Stream&, const Tensor& dqkv, const QkvSaved&) {}
+  virtual void forward(Stream&, const Tensor&, const scaling::Pass&, QkvSaved*) {}
+  /// Of the gradient of qkv, in place.
+  virtual void backward(Stream&, const Tensor&, const QkvSaved&) {}
   virtual void visit(Visitor&) {}
 };
 

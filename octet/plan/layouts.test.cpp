@@ -153,7 +153,7 @@ TEST(Layouts, OfUpToEightRanksTrainExactlyWhereNoRuleIsBroken) {
 
 // Nodes of so many GPUs, and a model.
 struct Searched {
-  std::int64_t per_node;
+  std::int64_t per_node, layers;
   bool tied, experts;
 };
 
@@ -165,10 +165,10 @@ bool is_tried(const Layout& l, const Searched& of) {
 }
 
 TEST(Layouts, ThatTrainAreAllInTheSearchUnlessARuleOfPlansLeavesThemOut) {
-  for (const Searched& of : {Searched{8, false, false}, {8, true, false}, {4, false, false}, {4, false, true}}) {
+  for (const Searched& of : {Searched{8, 4, false, false}, {8, 4, true, false}, {4, 5, false, false}, {4, 4, false, true}}) {
     train::EngineConfig config = config_of(cases[0]);
     if (of.experts) config.shape.family = "qwen3_moe", config.shape.experts = eight;
-    config.shape.tied = of.tied, config.sequence = 8192;
+    config.shape.tied = of.tied, config.shape.layers = of.layers, config.sequence = 8192;
     for (std::int64_t gpus = 1; gpus <= 8; ++gpus) {
       Question q{.model = planned_model(config.shape), .eight_bit = false, .levels = {optim::Level::O0, optim::Level::O2}};
       q.job = {.sequence = 8192, .sequences = 12, .gpus = gpus, .memory = 80e9, .machine = machine::machine_constants("h100")};

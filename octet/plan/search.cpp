@@ -21,12 +21,11 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most) {
   return out;
 }
 
-// Interleaved chunks that divide the layers evenly.
+// Interleaved chunks, of at least one block each.
 std::vector<std::int64_t> chunk_counts(const PlannedModel& m, std::int64_t pipeline) {
+  constexpr std::int64_t most = 12;
   std::vector<std::int64_t> out{1};
-  if (pipeline == 1) return out;
-  for (const std::int64_t chunks : divisors(m.layers() / pipeline, 12))
-    if (chunks > 1 && m.layers() % (pipeline * chunks) == 0) out.push_back(chunks);
+  for (std::int64_t chunks = 2; pipeline > 1 && chunks <= std::min(most, m.layers() / pipeline); ++chunks) out.push_back(chunks);
   return out;
 }
 
