@@ -41,7 +41,8 @@ FusedQkv::FusedQkv(const std::string& path, const AttentionConfig& own, const At
     : partition_(p),
       config_(own),
       qkv_(path + ".qkv", qkv_config(p, own, whole), precision, site),
-      norms_(own.head_norm_eps ? std::make_unique<HeadNorms>(path, own, precision, p) : nullptr) {
+      norms_(own.head_norm_eps ? std::make_unique<HeadNorms>(path, own, precision, p) : nullptr),
+      clip_(own.clip) {
   check(!p.divides() || !own.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
 }
 
@@ -64,40 +65,62 @@ FusedQkv::HeadNorms::HeadNorms(const std::string& path, const AttentionConfig& c
 void FusedQkv::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) {
   const std::int64_t tokens = qkv.shape[0], d = config_.head_dim;
   const bool saves = saved != nullptr;
-  const auto apply = [&](const RmsNorm& norm, const SavedActivation& saving, std::int64_t heads, std::int64_t column) {
+  const Region region = saves ? pass.keep : Region(Lifetime::scratch);
+  const auto apply = [&](const RmsNorm& norm, const SavedActivation& saving, std::int64_t heads, std::int64_t column, Tensor* outside) {
     const Scope scope(stream);
     const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, saving.region(pass, saves), Category::activations);
     ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
     const std::int64_t columns = normed_columns(config_, heads);
-    RmsNorm::Input input =
-        RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
+    RmsNorm::Input input = RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), region);
     ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
     norm.forward(stream, input, normal);
-    ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
+    const Tensor bits = clip_.forward(
+        stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d}, region, saves);
+    if (saves) *outside = bits;
     return saves ? NormedRows{saving.save(stream, rows, pass), input.inv_rms, {}} : NormedRows{};
   };
-  const NormedRows q = apply(norms_->q, norms_->q_input, config_.heads, 0),
-                   k = apply(norms_->k, norms_->k_input, config_.kv_heads, config_.heads * d);
+  const NormedRows q = apply(norms_->q, norms_->q_input, config_.heads, 0, saves ? &saved->outside.q : nullptr),
+                   k = apply(norms_->k, norms_->k_input, config_.kv_heads, query_columns(), saves ? &saved->outside.k : nullptr);
   if (saves) saved->q = q, saved->k = k;
 }
 
 void FusedQkv::normalize_backward(Stream& stream, const Tensor& dqkv, const QkvSaved& saved) {
-  const auto apply = [&](RmsNorm& norm, const NormedRows& input, std::int64_t column) {
+  const auto apply = [&](RmsNorm& norm, const NormedRows& input, std::int64_t column, const Tensor& outside) {
     const Scope scope(stream);
     const Shape one_head{input.inv_rms.count(), norm.weight.shape[0]};
     const Tensor rows = stream.empty(input.x.shape, dqkv.dtype), d = rows.reshaped(one_head);
-    ops::copy_columns(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]});
+    clip_.backward(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]}, outside);
     norm.backward(stream, d, {values_of(stream, input.x).reshaped(one_head), input.inv_rms, true}, d, false);
     ops::copy_columns(stream, {.from = rows, .to = dqkv, .to_column = column, .columns = rows.shape[1]});
   };
-  apply(norms_->q, saved.q, 0);
-  apply(norms_->k, saved.k, config_.heads * config_.head_dim);
+  apply(norms_->q, saved.q, 0, saved.outside.q);
+  apply(norms_->k, saved.k, query_columns(), saved.outside.k);
+}
+
+void FusedQkv::clip(Stream& stream, const Tensor& qkv, const scaling::Pass& pass, QkvSaved* saved) {
+  const bool saves = saved != nullptr;
+  const auto apply = [&](std::int64_t column, std::int64_t columns, Tensor QkvSaved::Outside::*outside) {
+    const Tensor bits = clip_.forward(stream, {.from = qkv, .from_column = column, .to = qkv, .to_column = column, .columns = columns},
+                                      saves ? pass.keep : Region(Lifetime::scratch), saves);
+    if (saves) saved->outside.*outside = bits;
+  };
+  if (!norms_) apply(0, query_columns(), &QkvSaved::Outside::q), apply(query_columns(), key_columns(), &QkvSaved::Outside::k);
+  apply(query_columns() + key_columns(), key_columns(), &QkvSaved::Outside::v);
+}
+
+void FusedQkv::clip_backward(Stream& stream, const Tensor& dqkv, const QkvSaved& saved) {
+  const auto apply = [&](std::int64_t column, std::int64_t columns, const Tensor& outside) {
+    clip_.backward(stream, {.from = dqkv, .from_column = column, .to = dqkv, .to_column = column, .columns = columns}, outside);
+  };
+  if (!norms_) apply(0, query_columns(), saved.outside.q), apply(query_columns(), key_columns(), saved.outside.k);
+  apply(query_columns() + key_columns(), key_columns(), saved.outside.v);
 }
 
 void FusedQkv::forward(Stream& stream, const QTensor& x, const BlockContext&, const Tensor& qkv, const scaling::Pass& pass,
                        QkvSaved* saved) {
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->first : nullptr);
   if (norms_) normalize(stream, qkv, pass, saved);
+  clip(stream, qkv, pass, saved);
 }
 
 // Without codes, operands are views of dqkv.
@@ -110,11 +133,12 @@ void FusedQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& 
   const auto heads = shape(context);
   const Tensor& starts = context.document_starts;
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.first, dx, pass); };
-  if (norms_) {
+  if (norms_ || clip_) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
-    normalize_backward(stream, dqkv, saved);
+    if (norms_) normalize_backward(stream, dqkv, saved);
+    clip_backward(stream, dqkv, saved);
     product(quantized(stream, qkv_, {.tensor = Operand::gradient, .values = dqkv}, pass, partition_));
   } else if (config_.rope) {
     const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();
