@@ -5,14 +5,18 @@
 
 namespace octet::bench {
 
-/// Uneven loads of experts, as a router that prefers some experts has them: expert e of E has the bias e / (E - 1) times a spread when
-/// experts are chosen, beside scores near 1 / E. Of a spread of 0, or a model without experts, they do nothing.
-class UnevenLoads {
+/// The loads of experts in measured steps: those that first weights give, equal ones, or uneven ones, as a router that prefers some experts
+/// has them. Then expert e of E has the bias e / (E - 1) times a spread when experts are chosen, beside scores near 1 / E. In a model
+/// without experts all do nothing.
+class ExpertLoads {
  public:
-  explicit UnevenLoads(double spread = 0) : spread_(spread) {}
+  ExpertLoads() = default;
+  /// Equal ones for a spread of 0: tokens choose experts in turn.
+  static ExpertLoads of_spread(double spread) { return {spread == 0, spread}; }
 
   /// Routers of `config` have biases, which no step moves by more than 1e-30.
   void configure(train::RunConfig& config) const;
+  void configure(train::EngineConfig& config) const { config.shape.experts.in_turn |= in_turn_; }
   /// Before the first step of an engine that was configured so.
   void apply(train::Engine&) const;
   /// While a step is read out: the largest load of a layer's experts as a multiple of their mean, on average over layers; 0 without
@@ -20,7 +24,10 @@ class UnevenLoads {
   static double fullest(train::Engine&);
 
  private:
-  double spread_;
+  ExpertLoads(bool in_turn, double spread) : in_turn_(in_turn), spread_(spread) {}
+
+  bool in_turn_ = false;
+  double spread_ = 0;
 };
 
 }  // namespace octet::bench
