@@ -13,7 +13,7 @@ struct BenchOptions {
   std::vector<std::string> groups;    // of the names above
   std::vector<std::string> recipes;   // empty: bf16 and the recipes of `octet compare`
   Effort effort;                      // working_set_bytes 0: beyond_cache_bytes()
-  UnevenLoads loads = UnevenLoads();  // of experts, in steps
+  ExpertLoads loads = ExpertLoads();  // of experts, in steps
 };
 
 /// All results of one run, on one device of one machine.

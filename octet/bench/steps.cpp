@@ -16,12 +16,12 @@ void step(train::StepRunner& runner, const std::vector<data::Batch>& batches, co
   runner.run(batches, {.learning_rate = 1e-5}, read);
 }
 
-void time_steps(Engine& e, const train::RunConfig& c, int repeats, const UnevenLoads& loads, StepResult& out) {
+void time_steps(Engine& e, const train::RunConfig& c, int repeats, const ExpertLoads& loads, StepResult& out) {
   const std::vector<data::Batch> batches = random_batches(c);
   e.initialize(1);
   loads.apply(e);
   train::StepRunner runner(e);
-  for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches, [&] { out.fullest_load = UnevenLoads::fullest(e); });
+  for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches, [&] { out.fullest_load = ExpertLoads::fullest(e); });
   wait(e.stream);
   Timer timer(e.stream);
   std::vector<double> samples;
@@ -60,8 +60,9 @@ Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row
 }
 
 StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor,
-                        const UnevenLoads& loads) {
-  const train::EngineConfig config = train::engine_config(c);
+                        const ExpertLoads& loads) {
+  train::EngineConfig config = train::engine_config(c);
+  loads.configure(config);
   train::require_memory(train::dry_run(config, target, c.train.batch, c.train.accumulate), machine::available_bytes(device), c.train);
   Engine engine(config, device, target);
   const double tokens = double(c.tokens_per_step());

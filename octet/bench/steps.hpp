@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/floor.hpp"
-#include "octet/bench/uneven_loads.hpp"
+#include "octet/bench/expert_loads.hpp"
 #include "octet/data/windows.hpp"
 #include "octet/train/run/config/run_config.hpp"
 
@@ -24,6 +24,6 @@ std::int64_t warm_up_steps(const train::RunConfig& c);
 Floor floor_of_step(Subject&, const train::RunConfig& c, const std::vector<Row>& attention);
 
 /// Trains `c` on random tokens: some steps to warm up, then `repeats` timed ones. Throws DeviceError if free memory is too small.
-StepResult measure_step(const train::RunConfig& c, Device, Target, int repeats, const Floor&, const UnevenLoads& = UnevenLoads());
+StepResult measure_step(const train::RunConfig& c, Device, Target, int repeats, const Floor&, const ExpertLoads& = ExpertLoads());
 
 }  // namespace octet::bench

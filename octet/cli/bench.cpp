@@ -29,7 +29,7 @@ struct Options {
   std::vector<std::string> recipes, set, bytes, quality_ranks;
   std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 0, repeat = 9, working_set_mib = 0;
-  double sample_ms = 0, uneven = 0;
+  double sample_ms = 0, uneven = -1;
   bool quiet = false, topology = false;
 };
 
@@ -69,7 +69,7 @@ bench::BenchOptions plan_of(const Options& o) {
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
-  plan.loads = bench::UnevenLoads(o.uneven);
+  if (o.uneven >= 0) plan.loads = bench::ExpertLoads::of_spread(o.uneven);
   plan.effort = {.repeats = int(o.repeat),
                  .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
                                    : gpu           ? 0.02
@@ -309,7 +309,8 @@ void add_bench(Program& program) {
   command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
   command.option("--uneven", o->uneven,
-                 "step: routers prefer some experts, by biases from 0 to this of their choices; scores are near 1 / experts",
+                 "step: routers prefer some experts, by biases from 0 to this of their choices; scores are near 1 / experts; 0: equal "
+                 "loads; left out: those that first weights give",
                  {.at_least = 0, .at_most = 1});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");

@@ -33,7 +33,8 @@ ops::Routing ExpertsShape::routing() const {
           .kept_groups = kept_groups,
           .normalize = normalize,
           .floor = sigmoid ? 1e-20f : 0,
-          .scaling = float(scaling)};
+          .scaling = float(scaling),
+          .in_turn = in_turn};
 }
 
 }  // namespace octet::models

@@ -22,7 +22,8 @@ struct ExpertsShape {
   bool normalize = false;  // weights of the chosen ones have the sum `scaling`
   double scaling = 1;
   std::int64_t groups = 1, kept_groups = 1;
-  bool biased = false;  // the choice adds a bias per expert, also where training does not move it
+  bool biased = false;   // the choice adds a bias per expert, also where training does not move it
+  bool in_turn = false;  // Routing::in_turn
   nn::Balance balance = {};
   double limit = 0;  // of SwiGLU inside experts: ops::weighted_swiglu_forward; 0: none
   // Layer i has experts if i >= first_dense, (i + 1) % step = 0, and i is not among `dense`; others have an MLP of ModelShape::hidden.
@@ -88,6 +89,7 @@ struct ModelShape {
   LatentShape latent = {};
   WindowShape window = {};
   Multipliers multipliers = {};
+  double clip_qkv = 0;             // queries, keys and values are between this and its negative; 0: no limit
   std::int64_t unturned_step = 0;  // each so many-th layer has no rotations; 0: all have
   std::int64_t kept_layers = 0;    // blocks of files behind the last one: exports have them as they came, and nothing computes them
 

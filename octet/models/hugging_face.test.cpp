@@ -101,7 +101,7 @@ ModelShape qwen3_moe(bool tied = false) {
 }
 ModelShape olmoe(bool tied = false) {
   ModelShape s = qwen2(tied);
-  s.family = "olmoe", s.hidden = 5, s.experts = {.number = 3, .chosen = 2, .width = 5, .balance = {.loss = 0.5}};
+  s.family = "olmoe", s.hidden = 5, s.clip_qkv = 0.75, s.experts = {.number = 3, .chosen = 2, .width = 5, .balance = {.loss = 0.5}};
   return s;
 }
 ModelShape mixtral(bool tied = false) {

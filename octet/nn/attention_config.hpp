@@ -30,6 +30,7 @@ struct AttentionConfig {
   std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
   float head_norm_offset = 0;                // NormConfig::offset
   bool norms_of_all_heads = false;           // one norm over all heads, which members of a partition cannot divide
+  double clip = 0;                           // of queries, keys and values, without latents; 0: none
   LatentConfig latent = {};
   bool recomputed = false;  // backward computes all of it again
 

@@ -38,7 +38,8 @@ FusedQkv::FusedQkv(const std::string& path, const AttentionConfig& own, const At
     : partition_(p),
       config_(own),
       qkv_(path + ".qkv", qkv_config(p, own, whole), precision, site),
-      norms_(make_head_norms(path, own, precision, p)) {
+      norms_(make_head_norms(path, own, precision, p)),
+      clip_(own.clip) {
   check(!p.divides() || !own.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
 }
 
@@ -55,6 +56,8 @@ void FusedQkv::forward(Stream& stream, const QTensor& x, const BlockContext&, co
                        QkvSaved* saved) {
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->first : nullptr);
   norms_->forward(stream, qkv, pass, saved);
+  const Tensor outside = clip_.forward(stream, qkv, saved ? pass.keep : Region(Lifetime::scratch), saved != nullptr);
+  if (saved) saved->outside = outside;
 }
 
 // Without codes, operands are views of dqkv.
@@ -67,10 +70,11 @@ void FusedQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& 
   const auto heads = shape(context);
   const Tensor& starts = context.document_starts;
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.first, dx, pass); };
-  if (norms_->any()) {
+  if (norms_->any() || clip_) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
+    clip_.backward(stream, dqkv, saved.outside);
     norms_->backward(stream, dqkv, saved);
     product(quantized(stream, qkv_, {.tensor = Operand::gradient, .values = dqkv}, pass, partition_));
   } else if (config_.rope) {

@@ -2,6 +2,7 @@
 
 #include "octet/nn/attention_config.hpp"
 #include "octet/nn/block_context.hpp"
+#include "octet/nn/clip.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/head_norms.hpp"
 
@@ -9,10 +10,10 @@ namespace octet::nn {
 
 /// Queries, keys and values from one linear layer:
 ///
-///   q, k, v = norm(x Wqkv^T + b)
+///   q, k, v = clip(norm(x Wqkv^T + b))
 ///
-/// The norms are those of query and key heads (nn/head_norms.hpp). Queries and keys are not at their positions yet: the dot product turns
-/// them, and backward turns their gradients back.
+/// The norms are those of query and key heads (nn/head_norms.hpp). Clip usually has no limit. Queries and keys are not at their positions
+/// yet: the dot product turns them, and backward turns their gradients back.
 class FusedQkv {
  public:
   /// `own`: with the own heads of a member; `whole`: with all of them. The partition outlives this.
@@ -37,6 +38,7 @@ class FusedQkv {
   AttentionConfig config_;  // with the own heads
   Linear qkv_;
   std::unique_ptr<HeadNorms> norms_;
+  Clip clip_;
 };
 
 }  // namespace octet::nn

@@ -18,6 +18,7 @@ struct NormedRows {
 struct QkvSaved {
   Linear::Saved first;  // of the layer that reads x
   NormedRows q, k;      // of queries and keys, or of the latents of both; empty without norms
+  Tensor outside;       // of Clip; empty without a limit
 };
 
 }  // namespace octet::nn

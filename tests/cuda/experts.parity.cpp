@@ -58,6 +58,7 @@ void add_routes(std::vector<Case>& cases) {
     }
   ops::Routing grouped{.score = Score::sigmoid, .group_score = GroupScore::two_largest, .choices = 8, .groups = 8, .kept_groups = 4};
   grouped.normalize = true;
+  cases.push_back(route("in turn", 129, 64, {.choices = 8, .in_turn = true}, false, false));
   cases.push_back(route("groups by two", 500, 256, grouped, true, true));
   cases.push_back(route("groups by one", 500, 64, {.choices = 6, .groups = 8, .kept_groups = 3, .scaling = 16}, false, false));
 }

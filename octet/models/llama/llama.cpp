@@ -135,6 +135,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                     .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
                     .head_norm_offset = variant.norm_offset,
                     .norms_of_all_heads = variant.norms_of_all_heads,
+                    .clip = s.clip_qkv,
                     .latent = latent_of(s)},
       .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .activation = {variant.gate}, .out_deviation = out}},
       .norm = norm,

@@ -10,8 +10,8 @@ namespace {
 // intermediate_size is the width of an expert: there are no other MLPs.
 ModelShape read_olmoe(const json::Fields& config) {
   if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
-  if (config.has("clip_qkv")) config.refuse("clip_qkv", "null: queries, keys and values are not clipped");
   ModelShape shape = read_llama_like("olmoe", config);
+  if (config.has("clip_qkv")) shape.clip_qkv = config.number("clip_qkv", 1e-9, 1e9);
   shape.norm_eps = config.number_or("rms_norm_eps", 1e-5, 0, 1);
   shape.experts.number = config.integer("num_experts", 1, HuggingFaceLimits::experts);
   shape.experts.width = shape.hidden;
@@ -21,7 +21,8 @@ ModelShape read_olmoe(const json::Fields& config) {
 
 void write_olmoe(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("intermediate_size", shape.experts.width).set("attention_bias", false).set("clip_qkv", {});
+  config.set("intermediate_size", shape.experts.width).set("attention_bias", false);
+  config.set("clip_qkv", shape.clip_qkv > 0 ? json::Value(shape.clip_qkv) : json::Value());
   config.set("num_experts", shape.experts.number);
   write_router(shape.experts, config);
 }

@@ -7,7 +7,7 @@ namespace octet::cpu::OCTET_ISA {
 void route_forward(const ops::Routing& r, const ops::RouteForward& a) {
   const std::int64_t experts = a.logits.shape[1], choices = r.choices;
   for_each(a.logits.shape[0], experts * 4 * (8 + choices), [&](std::int64_t t) {
-    ops::route_row(ops::WholeToken<float>{}, r, experts, a.logits.f32() + t * experts, a.bias.f32(),
+    ops::route_row(ops::WholeToken<float>{}, r, t, experts, a.logits.f32() + t * experts, a.bias.f32(),
                    a.chosen.as<std::int32_t>() + t * choices, a.weights.f32() + t * choices, a.scores.f32() + t * experts);
   });
 }

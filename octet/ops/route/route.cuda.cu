@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(threads)
                          const float* bias, std::int32_t* chosen, float* weights, float* scores) {
   const std::int64_t t = token_of_warp();
   if (t < tokens)
-    ops::route_row(WarpToken{}, r, experts, logits + t * experts, bias, chosen + t * r.choices, weights + t * r.choices,
+    ops::route_row(WarpToken{}, r, t, experts, logits + t * experts, bias, chosen + t * r.choices, weights + t * r.choices,
                    scores + t * experts);
 }
 

@@ -20,10 +20,11 @@ struct Routing {
   bool normalize = false;
   float floor = 0;  // 1e-20 in DeepSeek-V3
   float scaling = 1;
+  bool in_turn = false;  // for measurements of equal loads: token t chooses experts (t K + k) mod E
 };
 
-/// logits: f32 [T, E]; bias: f32 [E] or empty; chosen: i32 [T, K], by descending p + bias; weights: f32 [T, K]; scores: f32 [T, E] = p.
-/// A NaN or infinite logit makes weights and scores of its token NaN, and chooses experts 0 to K - 1.
+/// logits: f32 [T, E]; bias: f32 [E] or empty; chosen: i32 [T, K], by descending p + bias or in turn; weights: f32 [T, K]; scores: f32 [T,
+/// E] = p. A NaN or infinite logit makes weights and scores of its token NaN, and chooses experts 0 to K - 1.
 struct RouteForward {
   Tensor logits, bias;
   Tensor chosen, weights, scores;

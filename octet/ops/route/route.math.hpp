@@ -126,8 +126,8 @@ OCTET_HD std::uint64_t kept_groups(Lanes lanes, const Routing& r, std::int64_t e
 }
 
 template <class V, class Lanes>
-OCTET_HD void route_row(Lanes lanes, const Routing& r, std::int64_t experts, const V* logits, const float* bias, std::int32_t* chosen,
-                        V* weights, V* scores) {
+OCTET_HD void route_row(Lanes lanes, const Routing& r, std::int64_t token, std::int64_t experts, const V* logits, const float* bias,
+                        std::int32_t* chosen, V* weights, V* scores) {
   const bool finite = score_experts(lanes, r.score, experts, logits, scores);
   lanes.meet();
   const std::uint64_t kept = finite ? kept_groups(lanes, r, experts, scores, bias) : 0;
@@ -135,7 +135,9 @@ OCTET_HD void route_row(Lanes lanes, const Routing& r, std::int64_t experts, con
   Place<V> last = before_all<V>();
   V sum{};
   for (std::int64_t k = 0; k < r.choices; ++k) {
-    if (finite) {
+    if (r.in_turn) {
+      last.index = (token * r.choices + k) % experts;
+    } else if (finite) {
       last = lanes.next(experts, last,
                         [&](std::int64_t i) { return (kept >> (i / size) & 1) != 0 ? rank_of(scores, bias, i) : V(-__builtin_inff()); });
     } else {

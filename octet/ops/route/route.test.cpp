@@ -127,6 +127,26 @@ TEST(Route, TiesTakeTheLowerIndex) {
   EXPECT_EQ(o.chosen.as<std::int32_t>()[2], 40);
 }
 
+TEST(Route, ExpertsInTurnHaveEqualLoadsAndTheirOwnScoresAsWeights) {
+  Stream s(Device::cpu);
+  constexpr std::int64_t T = 24, E = 6, K = 4;
+  const Routed in_turn = route(s, {.choices = K, .normalize = true, .scaling = 1.5f, .in_turn = true}, gaussian_tensor(s, {T, E}, 1));
+  std::vector<std::int64_t> loads(E, 0);
+  for (std::int64_t t = 0; t < T; ++t) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < K; ++k) {
+      const std::int32_t e = in_turn.chosen.as<std::int32_t>()[t * K + k];
+      EXPECT_EQ(e, (t * K + k) % E);
+      ++loads[std::size_t(e)], sum += double(in_turn.scores.f32()[t * E + e]);
+    }
+    for (std::int64_t k = 0; k < K; ++k) {
+      const double p = double(in_turn.scores.f32()[t * E + (t * K + k) % E]);
+      EXPECT_NEAR(in_turn.weights.f32()[t * K + k], 1.5 * p / sum, 1e-6);
+    }
+  }
+  EXPECT_EQ(loads, std::vector<std::int64_t>(E, T * K / E));
+}
+
 TEST(Route, OfTheBiasOnlyTheChoiceDepends) {
   Stream s(Device::cpu);
   const Tensor u = testing::tensor_of(s, {0.0f, 1.0f, 2.0f, -1.0f}, {1, 4}), bias = testing::tensor_of(s, {0.9f, 0, 0, 0}, {4});
@@ -161,12 +181,12 @@ TEST(Route, BackwardIsTheDerivativeOfForward) {
         std::vector<Dual> logits(u.begin(), u.end()), dweights(dw.begin(), dw.end()), dscores(dp.begin(), dp.end()), scores(E), weights(K),
             dlogits(E);
         std::int32_t chosen[K];
-        route_row(lanes, r, E, logits.data(), nullptr, chosen, weights.data(), scores.data());
+        route_row(lanes, r, 0, E, logits.data(), nullptr, chosen, weights.data(), scores.data());
         const auto ds = score_gradient<Dual>(lanes, r, E, scores.data(), chosen, dweights.data(), dscores.data(), relative);
         route_backward_row(lanes, r, E, logits.data(), ds, scores.data(), z, dlogits.data());
         for (std::size_t i = 0; i < E; ++i) {
           logits[i].slope = 1;
-          route_row(lanes, r, E, logits.data(), nullptr, chosen, weights.data(), scores.data());
+          route_row(lanes, r, 0, E, logits.data(), nullptr, chosen, weights.data(), scores.data());
           Dual loss, total, sum;
           for (std::size_t k = 0; k < K; ++k) loss += dweights[k] * weights[k];
           for (const Dual p : scores) total += p;

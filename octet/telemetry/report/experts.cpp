@@ -4,6 +4,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/heat_map.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
 namespace {
@@ -63,13 +64,62 @@ HeatMap load_map(const ExpertsEvent& e, const std::string& name) {
   return map;
 }
 
+bool has_experts(const Group& g) { return !g.first().experts.empty(); }
+
+/// The last loads of all runs of a group.
+struct LastLoads {
+  double entropy = INFINITY, fullest = 0, sum_of_fullest = 0;
+  std::string place;  // of the fullest
+  std::size_t layers = 0, idle = 0, experts = 0;
+
+  explicit LastLoads(const Group& group) {
+    for (const RunRecord* run : group.runs)
+      if (!run->experts.empty()) add(run->experts.back());
+  }
+
+ private:
+  void add(const ExpertsEvent& e) {
+    for (std::size_t i = 0; i < e.layers.size(); ++i) {
+      const std::vector<double> loads = relative_loads(e, i);
+      if (loads.empty()) continue;
+      const auto most = std::ranges::max_element(loads);
+      if (*most > fullest) fullest = *most, place = format("layers.{}, expert {}", e.layers[i], most - loads.begin());
+      entropy = std::fmin(entropy, load_entropy(e, i)), sum_of_fullest += *most;
+      layers += 1, experts += loads.size(), idle += std::size_t(std::ranges::count(loads, 0.0));
+    }
+  }
+};
+
+void write_loads(Markup& m, const Study& study) {
+  const auto table = m.in("table", {{"class", "summary plain"}});
+  const std::vector<std::string> names{study.comparison ? "Arm" : "Run", "Lowest entropy of a layer", "Fullest expert, × mean",
+                                       "Fullest, mean of layers", "Experts without tokens"};
+  {
+    const auto head = m.in("thead");
+    const auto row = m.in("tr");
+    for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
+  }
+  const auto body = m.in("tbody");
+  for (const Group& group : study.groups) {
+    if (!has_experts(group)) continue;
+    const LastLoads l(group);
+    if (l.layers == 0) continue;
+    const auto row = m.in("tr");
+    m.element("th", group.name, {{"scope", "row"}});
+    const std::string cells[] = {number_text(l.entropy, 3), format("{} in {}", number_text(l.fullest, 2), l.place),
+                                 number_text(l.sum_of_fullest / double(l.layers), 2), format("{} of {}", l.idle, l.experts)};
+    for (std::size_t i = 0; i < std::size(cells); ++i) m.element("td", cells[i], {{"data-label", names[i + 1]}, {"class", "number"}});
+  }
+}
+
 }  // namespace
 
 void write_experts(Markup& m, const Study& study) {
-  const auto has_experts = [](const Group& g) { return !g.first().experts.empty(); };
   if (std::ranges::none_of(study.groups, has_experts)) return;
   const auto section = m.in("section", {{"class", "health"}});
   m.element("h2", "Experts");
+  m.element("p", "Loads of the last measured step of each run; seeds of an arm count together.", {{"class", "soft"}});
+  write_loads(m, study);
   for (const Group& group : study.groups) {
     if (!has_experts(group)) continue;
     const ExpertsEvent& last = group.first().experts.back();

@@ -231,8 +231,24 @@ TEST(Report, HasBalanceAndLoadsOfExperts) {
                  {.step = 9, .experts = 4, .layers = {1, 3}, .counts = {5, 5, 5, 5, 20, 0, 0, 0}}};
   const std::string html = report_html(std::span(&run, 1));
   EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
-  for (const char* part :
-       {"<h2>Experts</h2>", "Loads at step 9: delayed", "<title>layers.3: 0 to 4</title>", "<title>layers.1: 1 to 1</title>"})
+  for (const char* part : {"<h2>Experts</h2>", "Loads at step 9: delayed", "<title>layers.3: 0 to 4</title>",
+                           "<title>layers.1: 1 to 1</title>", "4.00 in layers.3, expert 0", "3 of 8", ">2.50<", ">0.000<"})
+    EXPECT_TRUE(testing::has(html, part)) << part;
+}
+
+TEST(Report, HasTheLastLoadsOfArmsSideBySide) {
+  std::vector<RunRecord> runs;
+  for (const int seed : {1, 2})
+    for (const std::size_t recipe : {0, 1}) {
+      RunRecord run = testing::sample_run(testing::sample_recipes()[recipe], std::uint64_t(seed), small);
+      run.experts = {{.step = 9, .experts = 4, .layers = {1}, .counts = {5, 5, 5, 5}}};
+      if (recipe == 1 && seed == 2) run.experts.back().counts = {14, 3, 3, 0};
+      runs.push_back(std::move(run));
+    }
+  const Comparison comparison = compare_runs(runs, "bf16", 0.005);
+  const std::string html = report_html(runs, &comparison);
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+  for (const char* part : {"1.00 in layers.1, expert 0", "0 of 8", "2.80 in layers.1, expert 0", "1 of 8", ">1.90<"})
     EXPECT_TRUE(testing::has(html, part)) << part;
 }
 

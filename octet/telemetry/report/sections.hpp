@@ -24,7 +24,7 @@ void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, SQNR below that of rounding, saturation and flushing, and scale factors
 /// over time.
 void write_health(Markup&, const Study&);
-/// Of runs with experts: entropy of loads by layer and step, and the last loads by layer and expert.
+/// Of runs with experts: a row of the last loads per group, entropy of loads by layer and step, and the last loads by layer and expert.
 void write_experts(Markup&, const Study&);
 /// Incidents and alerts link to their pages of Study::watch_address.
 void write_incidents(Markup&, const Study&);

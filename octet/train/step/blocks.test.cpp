@@ -7,8 +7,8 @@
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 
-// Blocks with norms behind their branches, factors, and windows, under what every block has: recomputation, dry runs, packed documents.
-// What they compute is held to PyTorch in golden.test.cpp.
+// Blocks with norms behind their branches, factors, windows, and clipped queries, keys and values, under what every block has:
+// recomputation, dry runs, packed documents. What they compute is held to PyTorch in golden.test.cpp.
 
 namespace octet::train {
 namespace {
@@ -19,11 +19,12 @@ EngineConfig engine_with(const std::string& family, const std::string& recipe) {
   EngineConfig c = small_engine(family, recipe);
   if (family == "granite") c.shape.multipliers = {.embedding = 3, .branch = 0.3, .logits_divisor = 4, .scores = 0.1};
   if (family == "gemma3_text") c.shape.window = {.tokens = 7, .global_step = 2, .rope_theta = 100};
+  if (family == "olmoe") c.shape.experts = {.number = 4, .chosen = 2, .width = 32}, c.shape.hidden = 32, c.shape.clip_qkv = 0.8;
   return c;
 }
 
 class OtherBlocks : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Families, OtherBlocks, ::testing::Values("olmo2", "granite", "gemma3_text"));
+INSTANTIATE_TEST_SUITE_P(Families, OtherBlocks, ::testing::Values("olmo2", "granite", "gemma3_text", "olmoe"));
 
 TEST_P(OtherBlocks, HaveTheSameGradientsWhateverIsComputedAgain) {
   const auto gradients_of = [](const EngineConfig& config) {

@@ -1,4 +1,4 @@
-#include "octet/bench/uneven_loads.hpp"
+#include "octet/bench/expert_loads.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,11 +6,11 @@
 
 namespace octet::bench {
 
-void UnevenLoads::configure(train::RunConfig& config) const {
+void ExpertLoads::configure(train::RunConfig& config) const {
   if (spread_ > 0) config.model.router_bias_rate = 1e-30;
 }
 
-void UnevenLoads::apply(train::Engine& engine) const {
+void ExpertLoads::apply(train::Engine& engine) const {
   const Tensor& biases = engine.model->routers().biases();
   if (!biases || spread_ == 0) return;
   const std::int64_t layers = biases.shape[0], experts = biases.shape[1];
@@ -19,7 +19,7 @@ void UnevenLoads::apply(train::Engine& engine) const {
   set_values(engine.stream, biases, values.data());
 }
 
-double UnevenLoads::fullest(train::Engine& engine) {
+double ExpertLoads::fullest(train::Engine& engine) {
   const Tensor& counts = engine.model->routers().counts();
   if (!counts) return 0;
   const std::int64_t layers = counts.shape[0], experts = counts.shape[1];

@@ -20,22 +20,23 @@ Sites sites(const char* size) {
   return sites_of(train::dry_run(train::engine_config(c), Target(), 1, 1).plan, c.model.shape());
 }
 
-TEST(UnevenLoads, AreOfExpertsThatAreTheMlpOfABlockWithoutAnother) {
+TEST(ExpertLoads, AreOfExpertsThatAreTheMlpOfABlockWithoutAnother) {
   EXPECT_EQ(sites("moe-tiny").mlp_in.path, "layers.0.mlp.experts.gate_up");
   EXPECT_EQ(sites("moe-tiny").mlp_out.path, "layers.0.mlp.experts.down");
   EXPECT_EQ(sites("llama-tiny").mlp_in.path, "layers.0.mlp.gate_up");
 }
 
-TEST(UnevenLoads, AreThoseThatABiasOfTheirChoicesGives) {
-  const auto fullest = [](double spread) {
+TEST(ExpertLoads, AreThoseThatABiasOfTheirChoicesGives) {
+  const auto fullest = [](const ExpertLoads& loads) {
     train::RunConfig c = small("moe-tiny");
-    const UnevenLoads loads(spread);
     loads.configure(c);
     return measure_step(c, Device::cpu, Target{}, 1, Floor{}, loads).fullest_load;
   };
   // A bias above all scores chooses the last 2 of 8 experts for every token.
-  EXPECT_EQ(fullest(100), 4);
-  EXPECT_LT(fullest(0), 3);
+  EXPECT_EQ(fullest(ExpertLoads::of_spread(100)), 4);
+  EXPECT_EQ(fullest(ExpertLoads::of_spread(0)), 1);
+  EXPECT_GT(fullest(ExpertLoads()), 1);
+  EXPECT_LT(fullest(ExpertLoads()), 3);
   train::RunConfig dense = small("llama-tiny");
   EXPECT_EQ(measure_step(dense, Device::cpu, Target{}, 1, Floor{}).fullest_load, 0);
 }
