@@ -11,7 +11,7 @@ namespace octet::ops {
 struct BlockHealth {
   static constexpr int units = 256;  // per octave
 
-  std::int64_t scales = 0;             // of blocks or rows, in both sums
+  std::int64_t scales = 0;             // in both sums: of rows, or of blocks that are not all zeros
   std::int64_t log_scale = 0;          // sum of log_units(scale)
   std::int64_t log_scale_squares = 0;  // of its squares
   std::int64_t blocks = 0;             // whose codes were compared; not whole rows, nearly all of which lose a value

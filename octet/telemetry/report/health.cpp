@@ -88,15 +88,21 @@ auto list_or_unknown(std::vector<float> HealthEvent::*list) {
   return [list](const HealthEvent& e) { return (e.*list).empty() ? std::vector<float>(e.sqnr_db.size(), NAN) : e.*list; };
 }
 
+/// Maps side by side, the first of which has the names of the rows.
+auto map_grid(Markup& m, const RunRecord& run) {
+  const auto rows = rows_of(run.facts);
+  return m.in("div", {{"class", "maps four"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+}
+
 void draw_block_maps(Markup& m, const RunRecord& run, const std::string& name) {
+  if (std::ranges::all_of(run.health, [](const HealthEvent& e) { return e.scale_deviation.empty(); })) return;
+  const auto maps = map_grid(m, run);
   const auto worse = [](float a, float b) { return a > b; };
-  if (std::ranges::any_of(run.health, [](const HealthEvent& e) { return !e.scale_deviation.empty(); })) {
-    HeatMap spread = map_of(run, list_or_unknown(&HealthEvent::scale_deviation), 1, worse);
-    spread.title = "Spread of block scales [octaves]: " + name, spread.nothing = "Not known.";
-    spread.note = "Standard deviation of log₂ of the scales of a tensor's blocks or rows.";
-    spread.bins = {{0.25, "h0", "< ¼"}, {0.5, "h1", "¼–½"}, {1, "h2", "½–1"}, {2, "h3", "1–2"}, {4, "h4", "2–4"}, {INFINITY, "h6", "≥ 4"}};
-    draw(m, spread);
-  }
+  HeatMap spread = map_of(run, list_or_unknown(&HealthEvent::scale_deviation), 1, worse);
+  spread.title = "Spread of block scales [octaves]: " + name, spread.nothing = "Not known.";
+  spread.note = "Standard deviation of log₂ of the scales of a tensor's blocks or rows.";
+  spread.bins = {{0.25, "h0", "< ¼"}, {0.5, "h1", "¼–½"}, {1, "h2", "½–1"}, {2, "h3", "1–2"}, {4, "h4", "2–4"}, {INFINITY, "h6", "≥ 4"}};
+  draw(m, spread);
   if (std::ranges::any_of(run.health, [](const HealthEvent& e) { return !e.lossy_blocks.empty(); })) {
     HeatMap lossy = map_of(run, list_or_unknown(&HealthEvent::lossy_blocks), 100, worse);
     lossy.title = "Blocks with lost values [%]: " + name, lossy.nothing = "None at any step.";
@@ -106,8 +112,7 @@ void draw_block_maps(Markup& m, const RunRecord& run, const std::string& name) {
 }
 
 void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
-  const auto rows = rows_of(run.facts);
-  const auto maps = m.in("div", {{"class", "maps four"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+  const auto maps = map_grid(m, run);
   draw(m, headroom_map_of(run, name, most_cells));
 
   HeatMap sqnr = map_of(
@@ -129,7 +134,6 @@ void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   flushed.title = "Flushed to zero [%]: " + name, flushed.note = "Non-zero values that became 0.", flushed.bins = percent_bins();
   flushed.nothing = "None at any step.";
   draw(m, flushed);
-  draw_block_maps(m, run, name);
 }
 
 std::string operand_name(const std::string& operand) {
@@ -247,6 +251,7 @@ void write_health(Markup& m, const Study& study) {
       m.element("span", summary_of(group.first()), {{"class", "soft"}});
     }
     draw_maps(m, group.first(), group.name);
+    draw_block_maps(m, group.first(), group.name);
   }
   m.element("h3", "Scale factors over time");
   const auto grid = m.in("div", {{"class", "grid thirds"}});

@@ -215,13 +215,13 @@ struct EncodedPair {
   }
 };
 
-/// Adds n scales to the sums of their logarithms.
-inline void see_scales(const float* scale, int n, ops::BlockHealth& seen) {
+/// Adds n scales to the sums of their logarithms; `amax`: those of blocks of zeros are left out, or null.
+inline void see_scales(const float* scale, const float* amax, int n, ops::BlockHealth& seen) {
   for (int i = 0; i < n; ++i) {
+    if (amax != nullptr && !(amax[i] > 0)) continue;
     const std::int64_t log = ops::log_units(scale[i]);
-    seen.log_scale += log, seen.log_scale_squares += log * log;
+    ++seen.scales, seen.log_scale += log, seen.log_scale_squares += log * log;
   }
-  seen.scales += n;
 }
 /// Compares the codes of a strip's blocks with its values. A block has 2^shift columns of `rows` rows; `segments` of them are side by
 /// side, and lie in the matrix.

@@ -257,7 +257,7 @@ struct Worker {
 
   /// Measures blocks whose scales and codes are here, see compare_blocks().
   void compare(const T* x, std::int64_t ld, const Strip& s, int rows_of_block, int shift, int segments) {
-    see_scales(scales.scale, s.rows / rows_of_block * segments, seen.blocks);
+    see_scales(scales.scale, scales.amax, s.rows / rows_of_block * segments, seen.blocks);
     compare_blocks<Format>(source, x, ld, s, rows_of_block, shift, segments, scales.scale, codes, seen.blocks);
   }
 
@@ -301,7 +301,7 @@ struct Worker {
     }
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen);
     put_descales(rows, row0, n, 0, 1, scales, 1, 0);
-    if (noise && C > 0) see_scales(scales.scale, n, seen.blocks);
+    if (noise && C > 0) see_scales(scales.scale, nullptr, n, seen.blocks);
     strips(x, row0, n, {0, C}, [&](const T* p, std::int64_t ld, const Strip& s) {
       emit<AlongRows>({p, ld}, s, {{scales.scale, 1, whole}, {scales.descale, 1, whole}}, range(finite, beyond), Into::rows);
     });

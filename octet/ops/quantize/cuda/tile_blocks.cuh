@@ -6,25 +6,33 @@
 
 namespace octet::cuda {
 
-/// Which of a thread's eight rows have a saturated or flushed value, as bits. scale(i): of row i.
+/// Which of a thread's eight rows have a saturated or flushed value, and which a value that is neither 0 nor NaN, as bits.
+struct RowBits {
+  unsigned lossy = 0, used = 0;
+};
+
+/// scale(i): of row i.
 template <class Format, class T, class Scale>
-__device__ __forceinline__ unsigned lossy_rows(Eight<T> (&v)[8], uint2 (&codes)[8], const Scale& scale) {
-  unsigned lossy = 0;
+__device__ __forceinline__ RowBits look_at_rows(Eight<T> (&v)[8], uint2 (&codes)[8], const Scale& scale) {
+  RowBits bits;
 #pragma unroll 1
   for (int i = 0; i < 8; ++i) {
     Tally tally;
     const float s = scale(i);
     count_each<Format>(
         v[0], codes[0], [s](int) { return s; }, tally);
-    lossy |= unsigned(tally.saturated + tally.flushed > 0) << i;
+    bool used = false;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) used |= fabsf(v[0][j]) > 0;
+    bits.lossy |= unsigned(tally.saturated + tally.flushed > 0) << i, bits.used |= unsigned(used) << i;
     rotate(v, codes);
   }
-  return lossy;
+  return bits;
 }
 
 /// Measurements of blocks of one thread.
 struct BlockTally {
-  int scales = 0, blocks = 0, lossy = 0;
+  int scales = 0, blocks = 0, lossy = 0;        // scales: not those of blocks of zeros
   double log_scale = 0, log_scale_squares = 0;  // integers
 
   __device__ __forceinline__ void see(float scale) {
@@ -36,18 +44,23 @@ struct BlockTally {
 /// Of the blocks of rows that begin in this thread. `inside`: how many of its rows lie in the matrix, 0 if its columns do not. All threads
 /// of the block call.
 template <class Scale>
-__device__ __forceinline__ BlockTally tally_blocks(const TileJob& job, const Spot& at, int inside, unsigned lossy, const Scale& scale) {
+__device__ __forceinline__ BlockTally tally_blocks(const TileJob& job, const Spot& at, int inside, RowBits bits, const Scale& scale) {
   BlockTally n;
   const int thread = int(threadIdx.x);
   if (job.row.part == Part::square) {
-    const bool any = __syncthreads_or(int(lossy)) != 0;
-    if (thread == 0 && inside > 0) n.see(scale(0)), n.blocks = 1, n.lossy = any;
+    const bool lossy = __syncthreads_or(int(bits.lossy)) != 0, used = __syncthreads_or(int(bits.used)) != 0;
+    if (thread == 0 && inside > 0) n.blocks = 1, n.lossy = lossy;
+    if (thread == 0 && inside > 0 && used) n.see(scale(0));
   } else if (job.row.part == Part::blocks) {
     const int reach = 1 << (job.row.shift - 3);  // threads that share a block
-    for (int step = 1; step < reach; step *= 2) lossy |= __shfl_xor_sync(~0u, lossy, step);
+    for (int step = 1; step < reach; step *= 2)
+      bits.lossy |= __shfl_xor_sync(~0u, bits.lossy, step), bits.used |= __shfl_xor_sync(~0u, bits.used, step);
     if ((thread & (reach - 1)) == 0) {
 #pragma unroll 1
-      for (int i = 0; i < inside; ++i) n.see(scale(i)), n.lossy += int(lossy >> i & 1);
+      for (int i = 0; i < inside; ++i) {
+        n.lossy += int(bits.lossy >> i & 1);
+        if (bits.used >> i & 1) n.see(scale(i));
+      }
       n.blocks = inside;
     }
   } else if (job.row.part == Part::lines && at.col0 == 0 && at.c == 0) {

@@ -162,9 +162,9 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
           job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
     if (job.noise && job.row.counts && job.row.part != Part::constant) {
       const auto scale = [&](int i) { return scales[i * step]; };
-      const unsigned lossy = lossy_rows<Format>(v, codes, scale);
+      const RowBits bits = look_at_rows<Format>(v, codes, scale);
       const int rows = at.col0 + at.c < job.cols ? inside(job.rows, at.row0 + at.r, 8) : 0;
-      report_blocks(job.health->blocks, tally_blocks(job, at, rows, lossy, scale), shared.of_blocks);
+      report_blocks(job.health->blocks, tally_blocks(job, at, rows, bits, scale), shared.of_blocks);
     }
     if (job.same) store_columns(job, at, codes, shared.codes);
   }
