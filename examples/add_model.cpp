@@ -99,7 +99,7 @@ class ParallelDecoder final : public models::Model {
 
   // The model is one chunk, as families without has_chunks() are.
   void loss(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-            const models::ChunkBorders&) override {
+            const models::StageBoundary&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     head_.loss(stream, normalised(stream, x, pass), batch.for_objective(), sums, pass, {}, {});
@@ -107,7 +107,7 @@ class ParallelDecoder final : public models::Model {
 
   // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
   void forward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-               const nn::LossFactor& factor, const models::ChunkBorders&) override {
+               const nn::LossFactor& factor, const models::StageBoundary&) override {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
     saved_.assign(blocks_.size(), {});
     Tensor x = kept();
@@ -135,7 +135,7 @@ class ParallelDecoder final : public models::Model {
   }
 
   void logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits,
-              const models::ChunkBorders&) override {
+              const models::StageBoundary&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     const std::int64_t sequences = batch.tokens.count() / batch.sequence;

@@ -7,7 +7,7 @@
 #include "octet/config/attributes.hpp"
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
-#include "octet/health/rule.hpp"
+#include "octet/health/alert_rule.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/telemetry/event_fields.hpp"
@@ -63,18 +63,19 @@ TEST(Documents, TheRecipePageDescribesEveryRecipe) {
 
 TEST(Documents, TheHealthPageHasEveryRuleWithItsThresholdAndWords) {
   const std::string text = page("health.md");
-  for (const health::Rule& r : health::rules()) {
+  for (const health::AlertRule& r : health::alert_rules()) {
     const std::string row = format("| `{}` | {} | {} | {} | {} {} | {} | {} |\n", r.name, telemetry::name(r.severity),
                                    shortest(r.threshold), r.limit, r.window, r.unit, r.explanation, r.remedy);
     EXPECT_TRUE(testing::has(text, row)) << "docs/health.md lacks the line\n" << row;
   }
   const std::string rules = text.substr(0, text.find("## Recovery"));
-  EXPECT_EQ(lines_that_begin_with(rules, "| `"), health::rules().size()) << "docs/health.md has rules that do not exist";
-  for (const health::Rung rung : {health::Rung::skip, health::Rung::rate, health::Rung::layers, health::Rung::none}) {
+  EXPECT_EQ(lines_that_begin_with(rules, "| `"), health::alert_rules().size()) << "docs/health.md has rules that do not exist";
+  for (const health::RecoveryAction action :
+       {health::RecoveryAction::skip, health::RecoveryAction::rate, health::RecoveryAction::layers, health::RecoveryAction::none}) {
     std::vector<std::string> names;
-    for (const health::Rule& r : health::rules())
-      if (r.first == rung) names.push_back(format("`{}`", r.name));
-    const std::string number = rung == health::Rung::none ? "none" : to_text(int(rung) + 1);
+    for (const health::AlertRule& r : health::alert_rules())
+      if (r.first == action) names.push_back(format("`{}`", r.name));
+    const std::string number = action == health::RecoveryAction::none ? "none" : to_text(int(action) + 1);
     EXPECT_TRUE(testing::has(text, format("| {} | {} |\n", number, joined(names)))) << number;
   }
 }

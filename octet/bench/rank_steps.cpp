@@ -15,19 +15,19 @@
 namespace octet::bench {
 namespace {
 
-using train::StepPart;
+using train::StepPhase;
 
 constexpr double learning_rate = 1e-5;
 constexpr int traced_parts = 3;  // steps
 
 // Seconds of the update on a CPU, whose exchanges end before they return.
-class UpdateClock final : public train::PartListener {
+class UpdateClock final : public train::PhaseListener {
  public:
   explicit UpdateClock(const comm::Communicator& ranks) : ranks_(ranks) {}
-  void begins(StepPart part) override {
+  void begins(StepPhase part) override {
     const double now = monotonic_seconds(), exchanging = ranks_.seconds();
-    if (part == StepPart::update) began_ = now, exchanged_ = exchanging;
-    if (part == StepPart::read_out) seconds_ = now - began_ - (exchanging - exchanged_);
+    if (part == StepPhase::update) began_ = now, exchanged_ = exchanging;
+    if (part == StepPhase::read_out) seconds_ = now - began_ - (exchanging - exchanged_);
   }
   double seconds() const { return seconds_; }
 
@@ -48,7 +48,7 @@ class Run {
   }
 
   Stream& stream() { return engine_.stream; }
-  void step(train::PartListener* listener = nullptr) { runner_->run(batches_, {.learning_rate = learning_rate, .listener = listener}); }
+  void step(train::PhaseListener* listener = nullptr) { runner_->run(batches_, {.learning_rate = learning_rate, .listener = listener}); }
   // Returns when this rank's work is done, within the limit of ranks.
   void finish() { work_.ranks.finish(engine_.stream), wait(engine_.stream); }
 
@@ -148,7 +148,7 @@ void time_parts(const RankWork& w, RankSamples& samples) {
   const telemetry::StepTrace trace = traced_steps(w, traced_parts);
   for (const TracedSpan& step : trace.steps) samples.communication.push_back(telemetry::exchange_time(trace, step).exposed);
   for (const TracedSpan& part : trace.parts)
-    if (part.name == name(StepPart::update))
+    if (part.name == name(StepPhase::update))
       samples.update.push_back(double(part.end - part.begin) * 1e-9 - telemetry::exchange_time(trace, part).exposed);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/timing.hpp"
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/telemetry/trace_file.hpp"
 #include "octet/train/run/config/run_config.hpp"
 

@@ -29,7 +29,7 @@ struct Options : GenerationOptions {
 // The text up to where the assistant's next answer begins.
 std::string text_before_answer(const models::ChatTemplate& chat, const std::vector<Message>& messages) {
   std::string out;
-  for (const tokenizer::ChatPart& p : chat.question(messages)) out += p.text;
+  for (const tokenizer::ChatSpan& p : chat.question(messages)) out += p.text;
   return out;
 }
 

@@ -104,13 +104,13 @@ AnswerPair answer_pair_of(std::string_view text, const std::string& place) {
   return out;
 }
 
-std::vector<tokenizer::ChatPart> parts_of_answer(const tokenizer::ChatForm& form, const AnswerPair& pair,
+std::vector<tokenizer::ChatSpan> parts_of_answer(const tokenizer::ChatForm& form, const AnswerPair& pair,
                                                  const std::vector<Message>& answer) {
   std::vector<Message> messages = pair.question;
   messages.insert(messages.end(), answer.begin(), answer.end());
   auto earlier = std::ranges::count(pair.question, std::string("assistant"), &Message::role);
-  std::vector<tokenizer::ChatPart> parts = form(messages);
-  for (tokenizer::ChatPart& p : parts)
+  std::vector<tokenizer::ChatSpan> parts = form(messages);
+  for (tokenizer::ChatSpan& p : parts)
     if (p.answer && earlier > 0) p.answer = false, --earlier;
   return parts;
 }
@@ -133,10 +133,10 @@ std::vector<Message> conversation_of(std::string_view text, const std::string& p
   return out;
 }
 
-std::size_t encode_conversation(const tokenizer::Tokenizer& tokenizer, const std::vector<tokenizer::ChatPart>& parts,
+std::size_t encode_conversation(const tokenizer::Tokenizer& tokenizer, const std::vector<tokenizer::ChatSpan>& parts,
                                 std::vector<std::int32_t>& ids) {
   std::string text;
-  for (const tokenizer::ChatPart& p : parts) text += p.text;
+  for (const tokenizer::ChatSpan& p : parts) text += p.text;
   std::vector<std::int32_t> whole, before;
   tokenizer.encode(text, whole);
   // Where a part begins: the ids that the text before it has, too. One that reaches over the border belongs to neither.
@@ -147,7 +147,7 @@ std::size_t encode_conversation(const tokenizer::Tokenizer& tokenizer, const std
   };
   std::vector<bool> answers(whole.size(), false);
   std::size_t at = 0;
-  for (const tokenizer::ChatPart& p : parts) {
+  for (const tokenizer::ChatSpan& p : parts) {
     if (p.answer) {
       std::size_t first = ids_before(at);
       if (first < before.size()) ++first;  // the id over the border

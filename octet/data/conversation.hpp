@@ -34,11 +34,11 @@ struct AnswerPair {
 /// of the assistant, and where both answers are equal.
 AnswerPair answer_pair_of(std::string_view line, const std::string& place);
 /// The text of one of its answers behind the question. Earlier answers in the question are context.
-std::vector<tokenizer::ChatPart> parts_of_answer(const tokenizer::ChatForm&, const AnswerPair&,
+std::vector<tokenizer::ChatSpan> parts_of_answer(const tokenizer::ChatForm&, const AnswerPair&,
                                                  const std::vector<tokenizer::Message>& answer);
 
 /// Appends the ids of a conversation, which has no other prefix and end than its template gives it: those of its whole text, as
 /// transformers encodes it. Ids that are not wholly in an answer have a context_mark. Returns the bytes of the text.
-std::size_t encode_conversation(const tokenizer::Tokenizer&, const std::vector<tokenizer::ChatPart>&, std::vector<std::int32_t>& ids);
+std::size_t encode_conversation(const tokenizer::Tokenizer&, const std::vector<tokenizer::ChatSpan>&, std::vector<std::int32_t>& ids);
 
 }  // namespace octet::data

@@ -67,7 +67,7 @@ TEST(Conversation, WindowsHaveAnswersAsTargets) {
   const octet::testing::Scratch scratch;
   scratch.write("chat.jsonl", "{\"prompt\": \"q\", \"completion\": \"one\"}\n{\"prompt\": \"r\", \"completion\": \"two\"}\n");
   const tokenizer::ChatForm form = [](const std::vector<Message>& messages) {
-    std::vector<tokenizer::ChatPart> parts;
+    std::vector<tokenizer::ChatSpan> parts;
     for (const Message& m : messages)
       parts.push_back({"<" + m.role + ">", false}), parts.push_back({m.content + ".", m.role == "assistant"});
     return parts;
@@ -140,8 +140,8 @@ TEST(AnswerPair, ABadLineIsRefusedByFileAndLine) {
 }
 
 // "<role>content." of each message.
-std::vector<tokenizer::ChatPart> angled(const std::vector<Message>& messages) {
-  std::vector<tokenizer::ChatPart> parts;
+std::vector<tokenizer::ChatSpan> angled(const std::vector<Message>& messages) {
+  std::vector<tokenizer::ChatSpan> parts;
   for (const Message& m : messages) parts.push_back({"<" + m.role + ">", false}), parts.push_back({m.content + ".", m.role == "assistant"});
   return parts;
 }
@@ -149,7 +149,7 @@ std::vector<tokenizer::ChatPart> angled(const std::vector<Message>& messages) {
 TEST(AnswerPair, AnswersOfTheQuestionAreNoTargets) {
   const AnswerPair pair{{{"user", "q"}, {"assistant", "x"}, {"user", "r"}}, {{"assistant", "a"}}, {{"assistant", "b"}}};
   std::string answers;
-  for (const tokenizer::ChatPart& p : parts_of_answer(angled, pair, pair.rejected)) answers += p.answer ? p.text : "";
+  for (const tokenizer::ChatSpan& p : parts_of_answer(angled, pair, pair.rejected)) answers += p.answer ? p.text : "";
   EXPECT_EQ(answers, "b.");
 }
 

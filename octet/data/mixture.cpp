@@ -52,7 +52,7 @@ Mixture::Mixture(std::vector<Text> texts) : texts_(std::move(texts)) {
   }
 }
 
-Mixture::Place Mixture::place(std::uint64_t sample, std::uint64_t seed) const {
+Mixture::TextSample Mixture::place(std::uint64_t sample, std::uint64_t seed) const {
   const std::uint64_t size = ends_.back(), block = sample / size;
   const std::uint64_t slot = Permutation(size, seed ^ hash_of("data mix"), block)(sample % size);
   const auto text = std::size_t(std::ranges::upper_bound(ends_, slot) - ends_.begin());
@@ -61,7 +61,7 @@ Mixture::Place Mixture::place(std::uint64_t sample, std::uint64_t seed) const {
 }
 
 void Mixture::read(std::uint64_t sample, std::uint64_t seed, Batch& batch, std::int64_t row) const {
-  const Place p = place(sample, seed);
+  const TextSample p = place(sample, seed);
   const Samples& samples = *texts_[p.text].samples;
   const std::uint64_t n = samples.count();
   samples.read(Permutation(n, seed_of(seed, p.text), p.sample / n)(p.sample % n), batch, row);

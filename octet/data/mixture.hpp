@@ -37,11 +37,11 @@ class Mixture {
   /// this.
   explicit Mixture(std::vector<Text>);
 
-  struct Place {
+  struct TextSample {
     std::size_t text;
     std::uint64_t sample;  // of this text alone
   };
-  Place place(std::uint64_t sample, std::uint64_t seed) const;
+  TextSample place(std::uint64_t sample, std::uint64_t seed) const;
   /// Writes the text's sample that sample `sample` shows to a batch's row. Throws DataError as Samples::read does.
   void read(std::uint64_t sample, std::uint64_t seed, Batch&, std::int64_t row) const;
 

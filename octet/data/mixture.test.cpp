@@ -32,7 +32,7 @@ TEST_F(ThreeTexts, EveryBlockHasItsSharesExactlyAndATextsSamplesComeInTheirOrder
   const Mixture mixture = this->mixture();
   std::map<std::size_t, std::set<std::uint64_t>> seen;
   for (std::uint64_t sample = 0; sample < 500; ++sample) {
-    const Mixture::Place p = mixture.place(sample, 7);
+    const Mixture::TextSample p = mixture.place(sample, 7);
     EXPECT_TRUE(seen[p.text].insert(p.sample).second) << sample;
     if (sample % 10 != 9) continue;
     const std::uint64_t blocks = sample / 10 + 1, wanted[] = {5 * blocks, 3 * blocks, 2 * blocks};
@@ -76,7 +76,7 @@ TEST_F(ThreeTexts, OneTextAloneHasTheOrderThatItHadWithoutAMixture) {
   for (Batch* x : {&a, &b}) x->rows = 1, x->length = length, x->resize();
   for (std::uint64_t sample = 0; sample < 400; ++sample) {
     EXPECT_EQ(alone.place(sample, 9).sample, sample);
-    const Mixture::Place p = mixed.place(sample, 9);
+    const Mixture::TextSample p = mixed.place(sample, 9);
     if (p.text != 0) continue;
     alone.read(p.sample, 9, a, 0), mixed.read(sample, 9, b, 0);
     ASSERT_EQ(a.inputs, b.inputs) << "the first text's order does not change by others";

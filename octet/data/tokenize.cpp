@@ -45,7 +45,7 @@ struct Encoding {
 
 // A conversation, or the two of a pair.
 void encode_line(std::string_view line, const std::string& place, const Encoding& how, Encoded& to) {
-  const auto add = [&](const std::vector<tokenizer::ChatPart>& parts) {
+  const auto add = [&](const std::vector<tokenizer::ChatSpan>& parts) {
     to.text_bytes += encode_conversation(how.tokenizer, parts, to.ids);
     to.parts.push_back({to.ids.size(), true, true});
   };

@@ -11,8 +11,8 @@
 namespace octet::health {
 
 /// One rule at work: compares with the threshold, and makes one alert of one cause. It watches `subjects` (tensors, ranks, or one for the
-/// run). A subject that fired is silent until its condition has not held for Rule::rest observations. Subjects whose condition begins
-/// within Rule::rest observations after an alert belong to that alert.
+/// run). A subject that fired is silent until its condition has not held for AlertRule::rest observations. Subjects whose condition begins
+/// within AlertRule::rest observations after an alert belong to that alert.
 class Alarm {
  public:
   Alarm(std::string_view rule, const AlertsConfig&, std::size_t subjects = 1);
@@ -35,10 +35,10 @@ class Alarm {
   void visit_state(StateVisitor&);
 
  private:
-  const Rule* rule_;
+  const AlertRule* rule_;
   double threshold_;
-  std::vector<double> calm_;  // observations since the condition held, per subject; at most Rule::rest
-  double since_;              // the last alert, in observations, at most Rule::rest
+  std::vector<double> calm_;  // observations since the condition held, per subject; at most AlertRule::rest
+  double since_;              // the last alert, in observations, at most AlertRule::rest
   std::size_t holding_ = 0;
 };
 

@@ -5,15 +5,15 @@
 namespace octet::health {
 namespace {
 
-std::size_t index_of(const Rule& r) { return std::size_t(&r - rules().data()); }
+std::size_t index_of(const AlertRule& r) { return std::size_t(&r - alert_rules().data()); }
 
 }  // namespace
 
 AlertsConfig::AlertsConfig() {
-  for (const Rule& r : rules()) thresholds_.push_back(r.threshold);
+  for (const AlertRule& r : alert_rules()) thresholds_.push_back(r.threshold);
 }
 
-double AlertsConfig::threshold(const Rule& r) const { return thresholds_[index_of(r)]; }
+double AlertsConfig::threshold(const AlertRule& r) const { return thresholds_[index_of(r)]; }
 
 void AlertsConfig::set_threshold(std::string_view name, double threshold) { thresholds_[index_of(rule(name))] = threshold; }
 
@@ -23,7 +23,7 @@ void AlertsConfig::fields(config::FieldVisitor& v) {
           "program and arguments, started for each alert with the event as JSON on its standard input; empty: none. No shell reads it");
   v.field("command_seconds", command_seconds, "time after which the program is killed; the end of a run waits for it as long",
           {.above = 0, .at_most = 3600});
-  for (const Rule& r : rules())
+  for (const AlertRule& r : alert_rules())
     v.field(r.name, thresholds_[index_of(r)], format("{}; 0: no alert", r.limit), {.at_least = 0, .at_most = 1e9});
   v.idle("command_seconds", command.empty(), "alerts.command is not set");
   v.idle("command", !enabled, "alerts.enabled = false");

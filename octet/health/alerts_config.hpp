@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "octet/config/fields.hpp"
-#include "octet/health/rule.hpp"
+#include "octet/health/alert_rule.hpp"
 
 namespace octet::health {
 
@@ -16,12 +16,12 @@ struct AlertsConfig {
 
   AlertsConfig();
   void fields(config::FieldVisitor&);
-  double threshold(const Rule&) const;
+  double threshold(const AlertRule&) const;
   /// For tests and callers that set one. Throws ContractError for a name that no rule has.
   void set_threshold(std::string_view rule, double threshold);
 
  private:
-  std::vector<double> thresholds_;  // in the order of rules()
+  std::vector<double> thresholds_;  // in the order of alert_rules()
 };
 
 }  // namespace octet::health

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/health/rung.hpp"
+#include "octet/health/recovery_action.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::health {
@@ -15,12 +15,12 @@ struct Incident {
   bool open = false;
   std::string rule, path;  // of the first alert
   std::int64_t alert_step = 0;
-  bool rises = false;               // an alert is loss_rise: the level of the loss must return, too
-  std::int64_t first = 0;           // step at which it began
-  Rung rung = Rung::none;           // used last
-  std::int64_t since = 0;           // when, in steps that the run has made
-  std::int64_t calm = 0;            // good steps in a row
-  std::vector<std::string> layers;  // that its alerts name
+  bool rises = false;                            // an alert is loss_rise: the level of the loss must return, too
+  std::int64_t first = 0;                        // step at which it began
+  RecoveryAction action = RecoveryAction::none;  // used last
+  std::int64_t since = 0;                        // when, in steps that the run has made
+  std::int64_t calm = 0;                         // good steps in a row
+  std::vector<std::string> layers;               // that its alerts name
 
   void visit_state(StateVisitor&);
 };

@@ -32,7 +32,7 @@ std::vector<telemetry::AlertEvent> Monitor::take(const telemetry::Event& event) 
           return {};
         } else {
           Alerts out(e.step, e.time);
-          for (const Part& part : parts_) part.rules->take(e, out);
+          for (const WatchedFamily& part : parts_) part.rules->take(e, out);
           return out.take();
         }
       },
@@ -40,7 +40,7 @@ std::vector<telemetry::AlertEvent> Monitor::take(const telemetry::Event& event) 
 }
 
 void Monitor::visit_state(StateVisitor& v) {
-  for (const Part& part : parts_)
+  for (const WatchedFamily& part : parts_)
     if (v.has(part.name)) v.section(part.name, *part.rules);
 }
 

@@ -18,12 +18,12 @@ class Monitor {
   void visit_state(StateVisitor&);
 
  private:
-  struct Part {
+  struct WatchedFamily {
     const char* name;  // of its state
     std::unique_ptr<Family> rules;
   };
   bool enabled_;
-  std::vector<Part> parts_;
+  std::vector<WatchedFamily> parts_;
 };
 
 }  // namespace octet::health

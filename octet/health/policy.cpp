@@ -23,36 +23,36 @@ Policy::Policy(const RecoveryConfig& config, const AlertsConfig& alerts, const S
     if (std::ranges::find(layers_, q.path) == layers_.end()) layers_.push_back(q.path);
 }
 
-const RungLimit& Policy::limit(Rung r) const {
-  static constexpr RungLimit once{.most = 1, .within = 1};
+const ActionLimit& Policy::limit(RecoveryAction r) const {
+  static constexpr ActionLimit once{.most = 1, .within = 1};
   switch (r) {
-    case Rung::skip: return config_.skip;
-    case Rung::rate: return config_.rate;
-    case Rung::layers: return config_.layers;
-    case Rung::roll_back: return config_.roll_back;
-    case Rung::stop:
-    case Rung::none: break;
+    case RecoveryAction::skip: return config_.skip;
+    case RecoveryAction::rate: return config_.rate;
+    case RecoveryAction::layers: return config_.layers;
+    case RecoveryAction::roll_back: return config_.roll_back;
+    case RecoveryAction::stop:
+    case RecoveryAction::none: break;
   }
   return once;
 }
 
-// Once a higher rung acts, updates must happen to have an effect.
+// Once a higher action acts, updates must happen to have an effect.
 Limits Policy::armed() const {
-  const bool above = incident_.open && incident_.rung > Rung::skip && incident_.rung != Rung::none;
-  return above || used_up(Rung::skip) ? Limits() : reference_.limits();
+  const bool above = incident_.open && incident_.action > RecoveryAction::skip && incident_.action != RecoveryAction::none;
+  return above || used_up(RecoveryAction::skip) ? Limits() : reference_.limits();
 }
 
 Orders Policy::orders() const {
   if (!acts()) return {};
   return {.acts = true,
           .limits = armed(),
-          .rate_factor = std::pow(config_.rate.factor, double(uses_[std::size_t(Rung::rate)].count(clock_, config_.rate.steps))),
+          .rate_factor = std::pow(config_.rate.factor, double(uses_[std::size_t(RecoveryAction::rate)].count(clock_, config_.rate.steps))),
           .pass_data = passed_data_.before(step_ + 1),
           .incident = incident_.open};
 }
 
 void Policy::take(const telemetry::AlertEvent& a) {
-  if (enabled() && rule(a.rule).first != Rung::none) alerts_.push_back(a);
+  if (enabled() && rule(a.rule).first != RecoveryAction::none) alerts_.push_back(a);
 }
 
 Policy::Events Policy::take(const telemetry::StepEvent& e) {
@@ -97,25 +97,25 @@ void Policy::note_alerts() {
 void Policy::skipped(const telemetry::StepEvent& e, const Limits& limits, bool limited, Events& out) {
   const bool loss = e.loss > limits.loss;
   if (limited) {
-    use(Rung::skip);
-    acted(Rung::skip);
-    tell(Rung::skip, acts() ? Result::done : Result::advised,
+    use(RecoveryAction::skip);
+    acted(RecoveryAction::skip);
+    tell(RecoveryAction::skip, acts() ? Result::done : Result::advised,
          format("{} {} is above the limit {}", loss ? "loss" : "gradient norm", digits(loss ? e.loss : e.grad_norm),
                 digits(loss ? limits.loss : limits.grad_norm)) +
              (acts() ? "; the step was skipped, and weights and moments are unchanged" : "; the step would be skipped"),
          out);
-  } else if (e.skipped && incident_.open && incident_.rung == Rung::none) {
-    acted(Rung::skip);
-    tell(Rung::skip, Result::done, "a value is not finite; the step was skipped, as in every mode", out);
+  } else if (e.skipped && incident_.open && incident_.action == RecoveryAction::none) {
+    acted(RecoveryAction::skip);
+    tell(RecoveryAction::skip, Result::done, "a value is not finite; the step was skipped, as in every mode", out);
   }
 }
 
 void Policy::end_windows(Events& out) {
-  const Uses& rate = uses_[std::size_t(Rung::rate)];
+  const Uses& rate = uses_[std::size_t(RecoveryAction::rate)];
   const std::int64_t before = rate.count(clock_ - 1, config_.rate.steps), now = rate.count(clock_, config_.rate.steps);
   if (now < before && acts())
-    tell(Rung::rate, Result::ended, format("the learning rate has {} of its schedule again", digits(orders().rate_factor)), out);
-  if (!safer_.empty() && clock_ - safer_since_ >= config_.layers.steps) request_ = {.rung = Rung::layers};
+    tell(RecoveryAction::rate, Result::ended, format("the learning rate has {} of its schedule again", digits(orders().rate_factor)), out);
+  if (!safer_.empty() && clock_ - safer_since_ >= config_.layers.steps) request_ = {.action = RecoveryAction::layers};
 }
 
 bool Policy::lost(const telemetry::StepEvent& e) const {
@@ -128,78 +128,78 @@ bool Policy::ill(const telemetry::StepEvent& e) const { return lost(e) || (incid
 
 // One step of an open incident.
 void Policy::proceed(const telemetry::StepEvent& e, bool begins, bool limited, Events& out) {
-  const Rung first = rule(incident_.rule).first;
-  if (begins && first != Rung::skip) return incident_.rung = Rung(int(first) - 1), climb(out);
+  const RecoveryAction first = rule(incident_.rule).first;
+  if (begins && first != RecoveryAction::skip) return incident_.action = RecoveryAction(int(first) - 1), climb(out);
   const bool bad = ill(e), waits = clock_ - incident_.since < config_.patience;
   incident_.calm = bad ? 0 : incident_.calm + 1;
   if (incident_.calm >= config_.patience) {
-    tell(incident_.rung, Result::recovered,
-         format("{} good steps in a row{}", incident_.calm, incident_.rung == Rung::none ? "; nothing was done" : ""), out);
+    tell(incident_.action, Result::recovered,
+         format("{} good steps in a row{}", incident_.calm, incident_.action == RecoveryAction::none ? "; nothing was done" : ""), out);
     return close();
   }
   if (!bad || limited) return;
-  const bool skips = incident_.rung == Rung::skip || incident_.rung == Rung::none;
+  const bool skips = incident_.action == RecoveryAction::skip || incident_.action == RecoveryAction::none;
   if (skips ? e.skipped && waits : waits) return;
-  if (skips) incident_.rung = Rung::skip;  // an applied step beyond the limits: skipping is used up
+  if (skips) incident_.action = RecoveryAction::skip;  // an applied step beyond the limits: skipping is used up
   climb(out);
 }
 
-void Policy::acted(Rung r) {
-  if (incident_.rung == Rung::none || incident_.rung <= r) incident_.rung = r, incident_.since = clock_;
+void Policy::acted(RecoveryAction r) {
+  if (incident_.action == RecoveryAction::none || incident_.action <= r) incident_.action = r, incident_.since = clock_;
 }
 
-// The next rung that can be used.
+// The next action that can be used.
 void Policy::climb(Events& out) {
-  if (request_.rung != Rung::none) return;
-  for (int r = int(incident_.rung) + 1; r <= int(Rung::stop); ++r)
-    if (try_rung(Rung(r), out)) return;
+  if (request_.action != RecoveryAction::none) return;
+  for (int r = int(incident_.action) + 1; r <= int(RecoveryAction::stop); ++r)
+    if (try_action(RecoveryAction(r), out)) return;
 }
 
 // Whether the ladder is left there for now.
-bool Policy::try_rung(Rung r, Events& out) {
+bool Policy::try_action(RecoveryAction r, Events& out) {
   // A run whose loss is good is not ended, nor one whose loss is higher, and may be that of other data.
-  if ((r == Rung::roll_back && !ill(now_)) || (r == Rung::stop && !lost(now_))) return true;
+  if ((r == RecoveryAction::roll_back && !ill(now_)) || (r == RecoveryAction::stop && !lost(now_))) return true;
   acted(r);
-  if (r != Rung::stop && used_up(r)) {
+  if (r != RecoveryAction::stop && used_up(r)) {
     tell(r, Result::refused,
          limit(r).most == 0 ? "the configuration forbids it" : format("it was used {} times in {} steps", limit(r).most, limit(r).within),
          out);
     return false;
   }
   switch (r) {
-    case Rung::rate: return lower_rate(out);
-    case Rung::layers: return change_layers(out);
-    case Rung::roll_back: return roll_back(out);
+    case RecoveryAction::rate: return lower_rate(out);
+    case RecoveryAction::layers: return change_layers(out);
+    case RecoveryAction::roll_back: return roll_back(out);
     default: return stop(out), true;
   }
 }
 
 bool Policy::lower_rate(Events& out) {
   if (now_.skipped && !now_.limited)
-    return tell(Rung::rate, Result::refused, "steps are skipped, so the learning rate has no effect", out), false;
-  use(Rung::rate);
-  tell(Rung::rate, acts() ? Result::done : Result::advised,
+    return tell(RecoveryAction::rate, Result::refused, "steps are skipped, so the learning rate has no effect", out), false;
+  use(RecoveryAction::rate);
+  tell(RecoveryAction::rate, acts() ? Result::done : Result::advised,
        format("the learning rate is multiplied by {} for {} steps", config_.rate.factor, config_.rate.steps), out);
   return true;
 }
 
 bool Policy::change_layers(Events& out) {
   if (incident_.layers.empty())
-    return tell(Rung::layers, Result::refused, "no alert of this incident names a layer with 8-bit operands", out), false;
+    return tell(RecoveryAction::layers, Result::refused, "no alert of this incident names a layer with 8-bit operands", out), false;
   std::vector<std::string> layers = safer_;
   for (const std::string& l : incident_.layers)
     if (std::ranges::find(layers, l) == layers.end()) layers.push_back(l);
-  if (acts()) return request_ = {.rung = Rung::layers, .layers = std::move(layers)}, true;
-  use(Rung::layers);
-  tell(Rung::layers, Result::advised,
+  if (acts()) return request_ = {.action = RecoveryAction::layers, .layers = std::move(layers)}, true;
+  use(RecoveryAction::layers);
+  tell(RecoveryAction::layers, Result::advised,
        format("{} would run in {} for {} steps", joined(incident_.layers), config_.layers.recipe, config_.layers.steps), out);
   return true;
 }
 
 bool Policy::roll_back(Events& out) {
-  if (acts()) return request_ = {.rung = Rung::roll_back, .before = incident_.first}, true;
-  use(Rung::roll_back);
-  tell(Rung::roll_back, Result::advised,
+  if (acts()) return request_ = {.action = RecoveryAction::roll_back, .before = incident_.first}, true;
+  use(RecoveryAction::roll_back);
+  tell(RecoveryAction::roll_back, Result::advised,
        format("the run would go back to a checkpoint before step {}, and pass over the data of steps {} to {}", incident_.first,
               incident_.first, now_.step),
        out);
@@ -208,18 +208,18 @@ bool Policy::roll_back(Events& out) {
 
 void Policy::stop(Events& out) {
   const std::string place = incident_.path.empty() ? "" : " in " + incident_.path;
-  const std::string reason = format("the incident that began with {}{} in step {} persists, and no other rung is left", incident_.rule,
+  const std::string reason = format("the incident that began with {}{} in step {} persists, and no other action is left", incident_.rule,
                                     place, incident_.alert_step);
-  tell(Rung::stop, acts() ? Result::done : Result::advised, reason, out);
-  if (acts()) request_ = {.rung = Rung::stop, .reason = reason};
+  tell(RecoveryAction::stop, acts() ? Result::done : Result::advised, reason, out);
+  if (acts()) request_ = {.action = RecoveryAction::stop, .reason = reason};
 }
 
 Policy::Events Policy::answer(const Answer& a) {
   Events out;
   const Request asked = std::exchange(request_, {});
-  if (asked.rung == Rung::layers) {
+  if (asked.action == RecoveryAction::layers) {
     answer_layers(asked, a, out);
-  } else if (asked.rung == Rung::roll_back) {
+  } else if (asked.action == RecoveryAction::roll_back) {
     answer_roll_back(a, out);
   }
   return out;
@@ -227,26 +227,26 @@ Policy::Events Policy::answer(const Answer& a) {
 
 void Policy::answer_layers(const Request& asked, const Answer& a, Events& out) {
   if (asked.layers.empty()) {
-    tell(Rung::layers, a.done ? Result::ended : Result::refused, a.text, out);
+    tell(RecoveryAction::layers, a.done ? Result::ended : Result::refused, a.text, out);
     safer_since_ = clock_;  // if it was impossible, the window begins again
     if (a.done) safer_.clear();
     else out.back().layers = safer_;
     return;
   }
-  tell(Rung::layers, a.done ? Result::done : Result::refused, a.text, out);
+  tell(RecoveryAction::layers, a.done ? Result::done : Result::refused, a.text, out);
   if (!a.done) return climb(out);
-  use(Rung::layers);
+  use(RecoveryAction::layers);
   safer_ = out.back().layers = asked.layers, safer_since_ = clock_;
 }
 
 // Without a checkpoint from before the time in which the cause may have begun, one from before the alert is better than none.
 void Policy::answer_roll_back(const Answer& a, Events& out) {
-  tell(Rung::roll_back, a.done ? Result::done : Result::refused, a.text, out);
+  tell(RecoveryAction::roll_back, a.done ? Result::done : Result::refused, a.text, out);
   const std::int64_t latest = first_of(incident_.alert_step);
   if (!a.done && incident_.first < latest) return incident_.first = latest, void(roll_back(out));
   if (!a.done) return climb(out);
   out.back().back_to = a.back_to;
-  use(Rung::roll_back);
+  use(RecoveryAction::roll_back);
   passed_data_.add(incident_.first, now_.step);
   step_ = a.back_to;
   safer_ = out.back().layers = a.layers, safer_since_ = clock_;
@@ -255,11 +255,11 @@ void Policy::answer_roll_back(const Answer& a, Events& out) {
 
 // Its reason stays that of windows which end later.
 void Policy::close() {
-  incident_.open = false, incident_.rung = Rung::none;
+  incident_.open = false, incident_.action = RecoveryAction::none;
   incident_.layers.clear();
 }
 
-void Policy::tell(Rung r, Result result, const std::string& text, Events& out) {
+void Policy::tell(RecoveryAction r, Result result, const std::string& text, Events& out) {
   constexpr std::string_view names[] = {"done", "advised", "refused", "ended", "recovered"};
   out.push_back({.step = now_.step,
                  .time = now_.time,
@@ -273,7 +273,7 @@ void Policy::tell(Rung r, Result result, const std::string& text, Events& out) {
 
 void Policy::visit_state(StateVisitor& v) {
   v.section("reference", reference_), v.section("incident", incident_), v.section("passed_data", passed_data_);
-  for (int r = 0; r < rungs; ++r) v.section(name(Rung(r)), uses_[r]);
+  for (int r = 0; r < recovery_actions; ++r) v.section(name(RecoveryAction(r)), uses_[r]);
   visit_texts(v, "safer", safer_);
   v.state("clock", clock_), v.state("safer_since", safer_since_), v.state("step", step_);
 }

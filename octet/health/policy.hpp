@@ -20,10 +20,10 @@ struct Orders {
 
 /// An action that the run shall try now, which may be impossible. At most one at a time, to be answered before the next step.
 struct Request {
-  Rung rung = Rung::none;             // layers, roll_back or stop
-  std::vector<std::string> layers{};  // layers: exactly those that run in the safer recipe from now on
-  std::int64_t before = 0;            // roll_back: to a checkpoint of a step before this one
-  std::string reason{};               // stop
+  RecoveryAction action = RecoveryAction::none;  // layers, roll_back or stop
+  std::vector<std::string> layers{};             // layers: exactly those that run in the safer recipe from now on
+  std::int64_t before = 0;                       // roll_back: to a checkpoint of a step before this one
+  std::string reason{};                          // stop
 };
 struct Answer {
   bool done = false;
@@ -36,8 +36,8 @@ struct Answer {
 /// of the events, in their order, and of answers, which are events, too. Its state is bounded.
 ///
 /// An incident begins with an alert, or with a step beyond the limits of Reference, which follows the run in every mode: one that is
-/// resumed in another mode has limits at once. Its alert's rule says the first rung. A rung that is used up, impossible, or has no effect
-/// for RecoveryConfig::patience steps leads to the next. As many good steps end the incident.
+/// resumed in another mode has limits at once. Its alert's rule says the first action. An action that is used up, impossible, or has no
+/// effect for RecoveryConfig::patience steps leads to the next. As many good steps end the incident.
 class Policy {
  public:
   using Events = std::vector<telemetry::RecoveryEvent>;
@@ -60,9 +60,9 @@ class Policy {
   enum class Result : std::uint8_t { done, advised, refused, ended, recovered };
   bool acts() const { return config_.mode == RecoveryConfig::Mode::act; }
   Limits armed() const;
-  const RungLimit& limit(Rung) const;
-  bool used_up(Rung r) const { return uses_[std::size_t(r)].used_up(clock_, limit(r)); }
-  void use(Rung r) { uses_[std::size_t(r)].add(clock_, limit(r)); }
+  const ActionLimit& limit(RecoveryAction) const;
+  bool used_up(RecoveryAction r) const { return uses_[std::size_t(r)].used_up(clock_, limit(r)); }
+  void use(RecoveryAction r) { uses_[std::size_t(r)].add(clock_, limit(r)); }
   /// The step must not stay as it is; and: it is no good one of its incident.
   bool lost(const telemetry::StepEvent&) const;
   bool ill(const telemetry::StepEvent&) const;
@@ -75,23 +75,23 @@ class Policy {
   void end_windows(Events&);
   void proceed(const telemetry::StepEvent&, bool begins, bool limited, Events&);
   void climb(Events&);
-  bool try_rung(Rung, Events&);
+  bool try_action(RecoveryAction, Events&);
   bool lower_rate(Events&);
   bool change_layers(Events&);
   bool roll_back(Events&);
   void stop(Events&);
-  void acted(Rung);
+  void acted(RecoveryAction);
   void answer_layers(const Request& asked, const Answer&, Events&);
   void answer_roll_back(const Answer&, Events&);
   void close();
-  void tell(Rung, Result, const std::string& text, Events&);
+  void tell(RecoveryAction, Result, const std::string& text, Events&);
 
   RecoveryConfig config_;
   std::vector<std::string> layers_;  // that have quantizers
   double divergence_, rise_;         // thresholds of these rules
   Reference reference_;
   Incident incident_;
-  Uses uses_[rungs];
+  Uses uses_[recovery_actions];
   PassedData passed_data_;
   std::vector<std::string> safer_;
   std::int64_t clock_ = 0, safer_since_ = 0;  // steps that the run has made, also those that it made again

@@ -6,7 +6,7 @@
 #include "octet/telemetry/event_line.hpp"
 #include "tests/testing/saved_state.hpp"
 
-// The ladder on invented records: which rungs it takes, their bounds and windows, and that its decisions follow from the record.
+// The ladder on invented records: which actions it takes, their bounds and windows, and that its decisions follow from the record.
 
 namespace octet::health {
 namespace {
@@ -53,11 +53,12 @@ struct WatchedRun {
     for (telemetry::IncidentEvent e : s.incidents) e.step = number, take(e);
     take(s.step);
     add(policy.take(s.step));
-    while (policy.request().rung != Rung::none && !stopped) {
+    while (policy.request().action != RecoveryAction::none && !stopped) {
       const Request r = policy.request();
-      stopped = r.rung == Rung::stop;
+      stopped = r.action == RecoveryAction::stop;
       const bool done = stopped || can(r);
-      add(policy.answer({.done = done, .text = done ? "done" : "impossible", .back_to = r.rung == Rung::roll_back ? r.before - 1 : -1}));
+      add(policy.answer(
+          {.done = done, .text = done ? "done" : "impossible", .back_to = r.action == RecoveryAction::roll_back ? r.before - 1 : -1}));
     }
   }
   void take(const telemetry::Event& e) {
@@ -126,7 +127,7 @@ TEST(Policy, LowersTheRateForItsStepsAndRestoresIt) {
 TEST(Policy, GoesBackBeforeTheIncidentAndPassesOverItsData) {
   WatchedRun run{.disturb = loss_of(1, begin, 1000)};
   std::int64_t asked = 0;
-  run.can = [&](const Request& r) { return r.rung == Rung::roll_back && (asked = r.before, true); };
+  run.can = [&](const Request& r) { return r.action == RecoveryAction::roll_back && (asked = r.before, true); };
   for (std::int64_t s = 1; s <= 400 && asked == 0; ++s) run.step(s);
   EXPECT_EQ(asked, begin - run.config.roll_back.before);
   EXPECT_EQ(run.events.back().back_to, asked - 1);
@@ -167,7 +168,7 @@ TEST(Policy, SkippedStepsThatPersistLeadToTheCheckpoint) {
     s.step.skipped = true, s.step.loss = NAN;
     s.incidents.push_back({.kind = "skipped", .path = "embedding.weight", .text = "not finite"});
   };
-  run.can = [](const Request& r) { return r.rung == Rung::roll_back; };
+  run.can = [](const Request& r) { return r.action == RecoveryAction::roll_back; };
   run.steps(1, begin + 3);
   EXPECT_EQ(run.story(), (Story{"skip done", "rate refused", "layers refused", "roll_back done"}));
   EXPECT_EQ(run.events[0].path, "embedding.weight");
@@ -196,7 +197,7 @@ TEST(Policy, ALayerIsNamedByItsOutputsAndItsParametersToo) {
 TEST(Policy, ALossThatStaysHighLeadsToACheckpointAndOneFromBeforeTheAlertIsBetterThanNone) {
   WatchedRun run{.disturb = loss_of(0.12, begin, 1000)};  // too little for loss_spike
   std::vector<std::int64_t> asked;
-  run.can = [&](const Request& r) { return r.rung == Rung::roll_back && (asked.push_back(r.before), asked.size() == 2); };
+  run.can = [&](const Request& r) { return r.action == RecoveryAction::roll_back && (asked.push_back(r.before), asked.size() == 2); };
   for (std::int64_t s = 1; s <= 400 && asked.empty(); ++s) run.step(s);
   const std::int64_t alert = run.events.at(0).alert_step;
   EXPECT_EQ(run.events[0].rule, "loss_rise");
@@ -210,7 +211,7 @@ TEST(Policy, ASpikeAfterWhichTheLossStaysHighLeadsToACheckpoint) {
   alerts.set_threshold("loss_rise", 1.5);
   WatchedRun run{.alerts = alerts};
   run.disturb = [](Step& s) { loss_of(1, begin, 1)(s), loss_of(0.1, begin + 1, 1000)(s); };  // the latter is good by its limits
-  run.can = [&](const Request& r) { return r.rung == Rung::roll_back; };
+  run.can = [&](const Request& r) { return r.action == RecoveryAction::roll_back; };
   for (std::int64_t s = 1; s <= 400 && (run.events.empty() || run.events.back().rung != "roll_back"); ++s) run.step(s);
   EXPECT_EQ(run.story(), (Story{"skip done", "rate done", "layers refused", "roll_back done"}));
   EXPECT_LT(run.events.back().back_to, begin);

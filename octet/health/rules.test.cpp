@@ -270,7 +270,7 @@ TEST(HealthRules, TellADropFromALossThatFallsFast) {
 TEST(HealthRules, AllHaveACaseHere) {
   std::vector<std::string> tested, known;
   for (const Case& c : cases()) tested.emplace_back(c.rule);
-  for (const Rule& r : rules()) known.emplace_back(r.name);
+  for (const AlertRule& r : alert_rules()) known.emplace_back(r.name);
   EXPECT_EQ(tested, known);
 }
 

@@ -7,14 +7,14 @@
 
 namespace octet::health {
 
-/// When a rung was used, in steps that the run has made (a number that never falls, unlike that of the step).
+/// When an action was used, in steps that the run has made (a number that never falls, unlike that of the step).
 class Uses {
  public:
-  void add(std::int64_t now, const RungLimit& limit) {
+  void add(std::int64_t now, const ActionLimit& limit) {
     times_.push_back(double(now));
     if (times_.size() > std::size_t(limit.most)) times_.erase(times_.begin());
   }
-  bool used_up(std::int64_t now, const RungLimit& limit) const { return count(now, limit.within) >= limit.most; }
+  bool used_up(std::int64_t now, const ActionLimit& limit) const { return count(now, limit.within) >= limit.most; }
   /// Uses of the last `steps` steps.
   std::int64_t count(std::int64_t now, std::int64_t steps) const {
     std::int64_t n = 0;
@@ -24,7 +24,7 @@ class Uses {
   void visit_state(StateVisitor& v) { v.state("times", times_); }
 
  private:
-  std::vector<double> times_;  // at most RungLimit::most
+  std::vector<double> times_;  // at most ActionLimit::most
 };
 
 }  // namespace octet::health

@@ -61,7 +61,7 @@ GgufWriter::Layout GgufWriter::layout_of(const GgufKeys& keys, const std::vector
   out.header += keys.bytes();
   std::uint64_t at = 0;
   for (const GgufTensor& t : tensors) {
-    check(std::ranges::find(out.places, t.name, &Place::name) == out.places.end(), "tensor {} is given twice", t.name);
+    check(std::ranges::find(out.places, t.name, &TensorSpan::name) == out.places.end(), "tensor {} is given twice", t.name);
     put_text(out.header, t.name), put(out.header, std::uint32_t(t.shape.size()));
     for (std::size_t i = t.shape.size(); i-- > 0;) put(out.header, std::uint64_t(t.shape[i]));  // the innermost one first
     put(out.header, std::uint32_t(t.type)), put(out.header, at);
@@ -69,7 +69,7 @@ GgufWriter::Layout GgufWriter::layout_of(const GgufKeys& keys, const std::vector
     at += aligned(bytes_of(t));
   }
   out.header.resize(aligned(out.header.size()), '\0');
-  for (Place& p : out.places) p.begin += out.header.size();
+  for (TensorSpan& p : out.places) p.begin += out.header.size();
   out.size = out.header.size() + at;
   return out;
 }
@@ -82,7 +82,7 @@ GgufWriter::GgufWriter(const std::string& path, Layout&& layout) : places_(std::
 }
 
 void GgufWriter::append(std::string_view name, std::span<const std::byte> bytes) {
-  const auto at = std::ranges::find(places_, name, &Place::name);
+  const auto at = std::ranges::find(places_, name, &TensorSpan::name);
   check(at != places_.end(), "{}: tensor {} was not announced", file_.path(), name);
   check(bytes.size() <= at->size - at->done, "{}: tensor {} has {} bytes, got {} after {}", file_.path(), name, at->size, bytes.size(),
         at->done);
@@ -91,7 +91,7 @@ void GgufWriter::append(std::string_view name, std::span<const std::byte> bytes)
 }
 
 void GgufWriter::commit() {
-  for (const Place& p : places_)
+  for (const TensorSpan& p : places_)
     check(p.done == p.size, "{}: tensor {} has {} bytes, only {} were written", file_.path(), p.name, p.size, p.done);
   file_.publish();
 }

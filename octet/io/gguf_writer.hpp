@@ -56,19 +56,19 @@ class GgufWriter {
   void commit();
 
  private:
-  struct Place {
+  struct TensorSpan {
     std::string name;
     std::uint64_t begin, size, done = 0;
   };
   struct Layout {
-    std::vector<Place> places;
+    std::vector<TensorSpan> places;
     std::string header;
     std::uint64_t size;
   };
   static Layout layout_of(const GgufKeys&, const std::vector<GgufTensor>&);
   GgufWriter(const std::string& path, Layout&&);
 
-  std::vector<Place> places_;
+  std::vector<TensorSpan> places_;
   NewFile file_;
 };
 

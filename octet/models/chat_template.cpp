@@ -14,7 +14,7 @@
 namespace octet::models {
 namespace {
 
-using tokenizer::ChatPart;
+using tokenizer::ChatSpan;
 using tokenizer::Message;
 
 constexpr const char* jinja_file_name = "chat_template.jinja";
@@ -62,13 +62,13 @@ Thought thought_of(std::string_view content) {
 
 bool is_answer(const Message& m) { return m.role == "assistant"; }
 
-void add_chatml(std::vector<ChatPart>& parts, const Message& m, const std::string& content) {
+void add_chatml(std::vector<ChatSpan>& parts, const Message& m, const std::string& content) {
   parts.push_back({"<|im_start|>" + m.role + "\n", false});
   parts.push_back({content + "<|im_end|>\n", is_answer(m)});
 }
 
-std::vector<ChatPart> chatml(const std::vector<Message>& messages, std::string_view system) {
-  std::vector<ChatPart> parts;
+std::vector<ChatSpan> chatml(const std::vector<Message>& messages, std::string_view system) {
+  std::vector<ChatSpan> parts;
   if (!system.empty() && (messages.empty() || messages.front().role != "system"))
     parts.push_back({format("<|im_start|>system\n{}<|im_end|>\n", system), false});
   for (const Message& m : messages) add_chatml(parts, m, m.content);
@@ -80,14 +80,14 @@ bool asks(const Message& m) {
   return m.role == "user" && !(m.content.starts_with("<tool_response>") && m.content.ends_with("</tool_response>"));
 }
 
-std::vector<ChatPart> qwen3(const std::vector<Message>& messages) {
+std::vector<ChatSpan> qwen3(const std::vector<Message>& messages) {
   std::size_t last_question = messages.size() - 1;
   for (std::size_t i = messages.size(); i-- > 0;)
     if (asks(messages[i])) {
       last_question = i;
       break;
     }
-  std::vector<ChatPart> parts;
+  std::vector<ChatSpan> parts;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& m = messages[i];
     const Thought t = is_answer(m) ? thought_of(m.content) : Thought{"", m.content};
@@ -99,8 +99,8 @@ std::vector<ChatPart> qwen3(const std::vector<Message>& messages) {
   return parts;
 }
 
-std::vector<ChatPart> llama3(const std::vector<Message>& messages, const std::string& begin) {
-  std::vector<ChatPart> parts;
+std::vector<ChatSpan> llama3(const std::vector<Message>& messages, const std::string& begin) {
+  std::vector<ChatSpan> parts;
   for (const Message& m : messages) {
     parts.push_back({format("{}<|start_header_id|>{}<|end_header_id|>\n\n", parts.empty() ? begin : "", m.role), false});
     parts.push_back({std::string(stripped(m.content)) + "<|eot_id|>", is_answer(m)});
@@ -174,16 +174,16 @@ ChatTemplate ChatTemplate::of_folder(const std::string& folder) {
              printable(folder), jinja_file_name, tokenizer::config_file_name, joined(names())));
 }
 
-std::vector<ChatPart> ChatTemplate::question(std::vector<Message> messages) const {
+std::vector<ChatSpan> ChatTemplate::question(std::vector<Message> messages) const {
   messages.push_back({"assistant", ""});
-  std::vector<ChatPart> parts = render(messages);
+  std::vector<ChatSpan> parts = render(messages);
   parts.pop_back();  // the empty answer; the header before it remains
   return parts;
 }
 
 std::string_view ChatTemplate::end_of_answer() const { return form_ == Form::llama3 ? "<|eot_id|>" : "<|im_end|>"; }
 
-std::vector<ChatPart> ChatTemplate::render(const std::vector<Message>& messages) const {
+std::vector<ChatSpan> ChatTemplate::render(const std::vector<Message>& messages) const {
   switch (form_) {
     case Form::chatml: return chatml(messages, "");
     case Form::qwen2: return chatml(messages, system_of_qwen2);

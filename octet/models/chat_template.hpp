@@ -32,9 +32,9 @@ class ChatTemplate {
 
   std::string_view name() const;
   /// The text of a conversation, as transformers' apply_chat_template() writes it without add_generation_prompt.
-  std::vector<tokenizer::ChatPart> render(const std::vector<tokenizer::Message>&) const;
+  std::vector<tokenizer::ChatSpan> render(const std::vector<tokenizer::Message>&) const;
   /// The text up to where the assistant's next answer begins: the same with add_generation_prompt.
-  std::vector<tokenizer::ChatPart> question(std::vector<tokenizer::Message>) const;
+  std::vector<tokenizer::ChatSpan> question(std::vector<tokenizer::Message>) const;
   /// The mark that ends an answer.
   std::string_view end_of_answer() const;
 

@@ -12,14 +12,14 @@
 namespace octet::models {
 namespace {
 
-using tokenizer::ChatPart;
+using tokenizer::ChatSpan;
 using tokenizer::Message;
 
 constexpr const char* begin = "<|begin_of_text|>";
 
-std::string text_of(const std::vector<ChatPart>& parts) {
+std::string text_of(const std::vector<ChatSpan>& parts) {
   std::string out;
-  for (const ChatPart& p : parts) out += p.text;
+  for (const ChatSpan& p : parts) out += p.text;
   return out;
 }
 
@@ -31,10 +31,10 @@ TEST(ChatTemplate, WritesWhatTheModelsOwnTemplatesWrite) {
     const json::Fields fields(value, "chat.jsonl");
     std::vector<Message> messages;
     for (const json::Fields& m : fields.objects("messages")) messages.push_back({m.text("role"), m.text("content")});
-    const std::vector<ChatPart> parts = ChatTemplate::named(fields.text("template"), begin).render(messages);
+    const std::vector<ChatSpan> parts = ChatTemplate::named(fields.text("template"), begin).render(messages);
     EXPECT_EQ(text_of(parts), fields.text("text")) << fields.text("template");
     std::size_t answers = 0, wanted = 0;
-    for (const ChatPart& p : parts) answers += p.answer;
+    for (const ChatSpan& p : parts) answers += p.answer;
     for (const Message& m : messages) wanted += m.role == "assistant";
     EXPECT_EQ(answers, wanted);
   }

@@ -28,12 +28,12 @@ struct TokenBatch {
 /// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has
 /// the final norm and the head. A rank has parameters of its chunks alone, and the precision plan with the quantizers' tables of the whole
 /// model.
-struct Chunk {
+struct ModelChunk {
   int first = 0, end = 0;
 };
 
 /// The chunk that a forward computes, and its borders: tensors [T, D] of activations' type.
-struct ChunkBorders {
+struct StageBoundary {
   int number = 0;   // of ModelOptions::chunks
   Tensor in = {};   // empty where the chunk embeds; after a forward that saves, it must live until backward
   Tensor out = {};  // empty where the chunk has the head
@@ -51,12 +51,12 @@ class Model {
   virtual void allocate(Stream&, std::int64_t sequence) = 0;
 
   /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records. A model is computed chunk by chunk,
-  /// and without ChunkBorders as one chunk. Sums are used by the chunk with the head alone.
-  virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const ChunkBorders& = {}) = 0;
+  /// and without StageBoundary as one chunk. Sums are used by the chunk with the head alone.
+  virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const StageBoundary& = {}) = 0;
   /// The same, and saves the activations for backward() in the pass's region; gradients are those of factor * loss. Forwards with different
   /// slots of the region may be followed by their backwards in any order.
   virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const nn::LossFactor& factor,
-                       const ChunkBorders& = {}) = 0;
+                       const StageBoundary& = {}) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
   /// d [T, D]: the gradient of the chunk's output on entry, of its input on return; empty if the chunk is the whole model. Pass::later gets
   /// the products of blocks' weights. Until it is run, these gradients are not complete; the pass's region is not read any more. The head's
@@ -65,7 +65,7 @@ class Model {
   /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence. The chunk with the
   /// head fills them, others their output.
   virtual void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits,
-                      const ChunkBorders& = {}) = 0;
+                      const StageBoundary& = {}) = 0;
   /// For the last token of every sequence.
   void last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& out) {
     logits(stream, batch, pass, 1, out);
@@ -76,10 +76,10 @@ class Model {
 
   virtual void visit(nn::Visitor&) = 0;
 
-  /// Whether ModelOptions::chunks are known. Otherwise the model is one chunk, and ignores ChunkBorders.
+  /// Whether ModelOptions::chunks are known. Otherwise the model is one chunk, and ignores StageBoundary.
   virtual bool has_chunks() const { return false; }
-  /// Memory for a tensor of ChunkBorders: [T, D], or the own rows of a member of a partition.
-  virtual Tensor border(Stream&, const TokenBatch&, Region) const {
+  /// Memory for a tensor of StageBoundary: [T, D], or the own rows of a member of a partition.
+  virtual Tensor boundary(Stream&, const TokenBatch&, Region) const {
     check(false, "model: the family {} cannot be cut into chunks", shape().family);
     return {};
   }
@@ -110,10 +110,10 @@ class Model {
 
 /// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;            // the parts that blocks' backward recomputes
-  std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
-  std::vector<Chunk> chunks = {};     // of the model that are here, in ascending order; empty: all of it, as one chunk
-  bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Recompute recompute;              // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;    // number of first blocks that recompute; 0: all
+  std::vector<ModelChunk> chunks = {};  // of the model that are here, in ascending order; empty: all of it, as one chunk
+  bool quantize_residual = false;       // round the residual stream like a layer's input: an experiment for evaluation
   // Whose member has a part of the model, for a family that divides; it outlives the model.
   nn::Partition* partition = &nn::whole_partition();
   // Among members that have parts of sequences, for a rotary family; it outlives the model.

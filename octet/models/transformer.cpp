@@ -7,10 +7,10 @@
 namespace octet::models {
 namespace {
 
-std::vector<Chunk> chunks_or_all(const std::vector<Chunk>& chunks, int layers) {
+std::vector<ModelChunk> chunks_or_all(const std::vector<ModelChunk>& chunks, int layers) {
   if (chunks.empty()) return {{0, layers}};
   int end = 0;
-  for (const Chunk& p : chunks) {
+  for (const ModelChunk& p : chunks) {
     check(p.first >= end && p.first < p.end && p.end <= layers, "model: a chunk of blocks {} to {} after one to {} of {}", p.first,
           p.end - 1, end - 1, layers);
     end = p.end;
@@ -69,7 +69,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       sequences_(*options.sequences),
       shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
-      embedding_("embedding.weight", {nn::own_part(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
+      embedding_("embedding.weight", {nn::own_range(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
                  cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
@@ -110,9 +110,9 @@ nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch, cons
 }
 
 template <class Block, class Norm>
-Chunk Transformer<Block, Norm>::chunk_of(const ChunkBorders& p) const {
+ModelChunk Transformer<Block, Norm>::chunk_of(const StageBoundary& p) const {
   check(p.number >= 0 && p.number < int(chunks_.size()), "model: chunk {} of {}", p.number, chunks_.size());
-  const Chunk chunk = chunks_[std::size_t(p.number)];
+  const ModelChunk chunk = chunks_[std::size_t(p.number)];
   check(bool(p.in) != embeds(chunk) && bool(p.out) != has_head(chunk),
         "model: blocks {} to {} need an input unless they embed, and an output unless they have the head", chunk.first, chunk.end - 1);
   return chunk;
@@ -162,8 +162,8 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
 }
 
 template <class Block, class Norm>
-Tensor Transformer<Block, Norm>::border(Stream& stream, const TokenBatch& batch, Region region) const {
-  const Shape shape{nn::own_part(partition_, batch.tokens.count()).count, shape_.width};
+Tensor Transformer<Block, Norm>::boundary(Stream& stream, const TokenBatch& batch, Region region) const {
+  const Shape shape{nn::own_range(partition_, batch.tokens.count()).count, shape_.width};
   const Category category = region.lifetime == Lifetime::scratch ? Category::temporaries : Category::activations;
   return stream.empty(shape, activations_, region, category);
 }
@@ -171,14 +171,14 @@ Tensor Transformer<Block, Norm>::border(Stream& stream, const TokenBatch& batch,
 // Memory for the residual stream.
 template <class Block, class Norm>
 typename Norm::Input Transformer<Block, Norm>::own_rows(Stream& stream, const TokenBatch& batch, Region region) const {
-  return Norm::input(stream, border(stream, batch, region), region);
+  return Norm::input(stream, boundary(stream, batch, region), region);
 }
 
 // Without saved activations, one tensor is the residual stream from the first block to the last: the output, or scratch.
 template <class Block, class Norm>
-typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const ChunkBorders& place,
+typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const StageBoundary& place,
                                                           const scaling::Pass& pass) {
-  const Chunk chunk = chunk_of(place);
+  const ModelChunk chunk = chunk_of(place);
   auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
   if (place.in) copy(stream, place.in, x.x);
   if (embeds(chunk)) {
@@ -196,7 +196,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                    const ChunkBorders& place) {
+                                    const StageBoundary& place) {
   const Scope scope(stream);
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
@@ -208,14 +208,14 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                       const nn::LossFactor& factor, const ChunkBorders& place) {
+                                       const nn::LossFactor& factor, const StageBoundary& place) {
   const auto rows = [&](const Tensor& given) { return given ? Norm::input(stream, given, pass.keep) : own_rows(stream, batch, pass.keep); };
   const auto kept = [&] {
     const std::size_t operands = pass.later != nullptr ? stream.arena().mark(pass.forward_operands()).bytes : 0;
     return stream.arena().mark(pass.keep).bytes + operands;
   };
   Saved& saved = saved_in(pass.keep);
-  const Chunk chunk = saved.chunk = chunk_of(place);
+  const ModelChunk chunk = saved.chunk = chunk_of(place);
   const std::size_t count = std::size_t(chunk.end - chunk.first);
   saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
   const std::int64_t tokens = batch.tokens.count();
@@ -234,7 +234,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
     x = y;
   }
   if (!has_head(chunk)) return;
-  saved.dn = border(stream, batch, pass.keep), saved.norm = x;
+  saved.dn = boundary(stream, batch, pass.keep), saved.norm = x;
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
@@ -247,7 +247,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& given) {
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
-  const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
+  const Tensor d = given ? given : boundary(stream, batch, Lifetime::scratch);
   routers_.join(stream, saved.routing, partition_);
   if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
   const Tensor keys = first_keys(stream, batch);
@@ -281,7 +281,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
-                                      const Tensor& logits, const ChunkBorders& place) {
+                                      const Tensor& logits, const StageBoundary& place) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
   check(!batch.part, "logits: the batch has {} of {} tokens of each sequence; all of them are needed here", batch.sequence,
         batch.part.whole);
@@ -304,7 +304,7 @@ void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   const bool first = embeds(chunks_.front()), last = has_head(chunks_.back());
   if (first || (last && shape_.tied)) visitor.parameter(embedding_);
   if (first && positions_) visitor.parameter(*positions_);
-  for (const Chunk& chunk : chunks_)
+  for (const ModelChunk& chunk : chunks_)
     for (int i = chunk.first; i < chunk.end; ++i) visitor.block(i), block(i).visit(visitor);
   visitor.block(-1);
   if (!last) return;

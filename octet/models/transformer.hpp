@@ -28,18 +28,18 @@ class Transformer final : public Model {
   bool opens_blocks() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
   bool has_chunks() const override { return true; }
-  Tensor border(Stream&, const TokenBatch&, Region) const override;
+  Tensor boundary(Stream&, const TokenBatch&, Region) const override;
   Parameter* shared_by_ends() override { return shape_.tied ? &embedding_ : nullptr; }
-  void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
-  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const ChunkBorders&) override;
+  void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const StageBoundary&) override;
+  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const StageBoundary&) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
-  void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits, const ChunkBorders&) override;
+  void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits, const StageBoundary&) override;
   std::vector<std::size_t> saved_bytes() const override;
   void visit(nn::Visitor&) override;
 
  private:
   struct Saved {
-    Chunk chunk;
+    ModelChunk chunk;
     nn::Routers::MicroBatch routing;
     std::vector<typename Block::Saved> blocks;
     std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
@@ -48,14 +48,14 @@ class Transformer final : public Model {
     Tensor dn;  // gradient of the final norm's output
   };
 
-  bool embeds(const Chunk& p) const { return p.first == 0; }
-  bool has_head(const Chunk& p) const { return p.end == int(shape_.layers); }
+  bool embeds(const ModelChunk& p) const { return p.first == 0; }
+  bool has_head(const ModelChunk& p) const { return p.end == int(shape_.layers); }
   Block& block(int number) { return *blocks_[std::size_t(number)]; }
-  Chunk chunk_of(const ChunkBorders&) const;
+  ModelChunk chunk_of(const StageBoundary&) const;
   Saved& saved_in(Region);
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
-  typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
+  typename Norm::Input run_blocks(Stream&, const TokenBatch&, const StageBoundary&, const scaling::Pass&);
   Tensor first_keys(Stream&, const TokenBatch&) const;
   nn::BlockContext context(const TokenBatch&, const Tensor& first_keys, const nn::Routers::MicroBatch&, int block) const;
 
@@ -64,7 +64,7 @@ class Transformer final : public Model {
   nn::Partition& partition_;
   nn::RowExchange& sequences_;
   ModelShape shape_;
-  std::vector<Chunk> chunks_;             // the memory of other blocks is never bound
+  std::vector<ModelChunk> chunks_;        // the memory of other blocks is never bound
   Parameter embedding_;                   // [V, D], or the own rows
   std::unique_ptr<Parameter> positions_;  // [max sequence, D]
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -6,13 +6,13 @@ namespace octet::nn {
 namespace {
 
 Attention::Config with_own_heads(Attention::Config c, const Partition& p) {
-  c.heads = own_part(p, c.heads).count, c.kv_heads = own_key_heads(p, c.kv_heads).heads.count;
+  c.heads = own_range(p, c.heads).count, c.kv_heads = own_key_heads(p, c.kv_heads).heads.count;
   return c;
 }
 
 Linear::Config out_config(const Partition& p, const Attention::Config& whole) {
   const std::int64_t columns = whole.heads * whole.value_dim();
-  return {.in = own_part(p, columns).count,
+  return {.in = own_range(p, columns).count,
           .out = whole.width,
           .bias = whole.out_bias,
           .init = {Init::Kind::normal, whole.out_deviation},

@@ -21,52 +21,52 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-Group group_of(const Parameter& p, const Place& place, const ParameterStorage& storage, const Shares& shares) {
-  const bool experts = place.experts && shares.differ();
+Group group_of(const Parameter& p, const ParameterContext& context, const ParameterStorage& storage, const Shards& shards) {
+  const bool experts = context.experts && shards.differ();
   Group g{.kind = Group::Kind::block,
-          .block = place.block,
-          .coded = place.coded != nullptr && (experts ? shares.experts : shares.all).divides(Divided::masters),
+          .block = context.block,
+          .coded = context.coded != nullptr && (experts ? shards.experts : shards.all).shards(Sharded::masters),
           .copied = false,
           .experts = experts,
           .values = p.value_storage(storage.values),
           .gradients = p.gradient_storage(storage.gradients, storage.ends),
           .copies = p.value_storage(storage.copies)};
   if (p.role == ParameterRole::vector) g.kind = Group::Kind::vectors, g.block = -1, g.copied = p.cut && p.cut.alone == 0;
-  else if (place.block < 0) g.kind = Group::Kind::alone, g.alone = &p;
+  else if (context.block < 0) g.kind = Group::Kind::alone, g.alone = &p;
   return g;
 }
 
 }  // namespace
 
-std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage& storage,
-                                 const Shares& shares) {
+std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const ParameterContext> contexts,
+                                 const ParameterStorage& storage, const Shards& shards) {
   std::vector<Bucket> buckets;
   std::vector<Group> groups;
   for (std::size_t i = list.size(); i-- > 0;) {
     Parameter& p = *list[i];
-    const Group group = group_of(p, places[i], storage, shares);
+    const Group group = group_of(p, contexts[i], storage, shards);
     const auto at = std::size_t(std::find(groups.begin(), groups.end(), group) - groups.begin());
     if (at == groups.size())
       groups.push_back(group), buckets.push_back({.values = group.values, .gradients = group.gradients, .copies = group.copies});
     Bucket& b = buckets[at];
-    b.block = group.block, b.experts = group.experts, b.share = group.experts ? shares.experts : shares.all;
+    b.block = group.block, b.experts = group.experts, b.shard = group.experts ? shards.experts : shards.all;
     b.parameters.push_back(&p), b.first.push_back(b.count);
-    if (group.coded) b.coded.push_back(places[i].coded);
+    if (group.coded) b.coded.push_back(contexts[i].coded);
     b.count += round_up(p.shape.count(), alignment);
   }
-  for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * b.share.parts));
+  for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * b.shard.count));
   return buckets;
 }
 
-Part Share::own_masters(std::int64_t count) const {
-  const int of = divides(Divided::masters) ? parts : 1;
-  return {count / of * (part % of), count / of};
+IndexRange Shard::own_masters(std::int64_t elements) const {
+  const int of = shards(Sharded::masters) ? count : 1;
+  return {elements / of * (index % of), elements / of};
 }
 
 ParameterSlice slice_of(const Bucket& b, std::size_t i) {
   Parameter& p = *b.parameters[i];
-  if (!b.share.divides(Divided::masters)) return whole_slice(p);
-  const Part own = b.share.own_masters(b.count);
+  if (!b.shard.shards(Sharded::masters)) return whole_slice(p);
+  const IndexRange own = b.shard.own_masters(b.count);
   const std::int64_t begin = b.first[i], end = begin + p.shape.count();
   const std::int64_t from = std::clamp(own.first, begin, end), to = std::clamp(own.first + own.count, begin, end);
   const std::int64_t n = to - from, at = n > 0 ? from - own.first : 0;

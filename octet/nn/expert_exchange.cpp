@@ -26,7 +26,7 @@ ExpertExchange& all_experts() {
 }
 
 Cut own_experts(const ExpertExchange& exchange, std::int64_t experts, std::int64_t out, std::int64_t in) {
-  const Part own = exchange.own(experts);
+  const IndexRange own = exchange.own(experts);
   return Cut::of_rows({experts * out, in}, own.first * out, own.count * out);
 }
 

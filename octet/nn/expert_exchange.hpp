@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "octet/nn/part.hpp"
+#include "octet/nn/index_range.hpp"
 #include "octet/ops/expert_map/expert_map.hpp"
 #include "octet/ops/quantize/sink.hpp"
 #include "octet/tensor/cut.hpp"
@@ -26,7 +26,7 @@ class ExpertExchange {
  public:
   /// Tokens that are exchanged at once.
   struct Round {
-    Part tokens;                        // of the own ones
+    IndexRange tokens;                  // of the own ones
     std::vector<std::int64_t> out, in;  // rows that go to, and come from, each member
     std::int64_t choices = 0;           // that come with them
   };
@@ -62,7 +62,7 @@ class ExpertExchange {
   virtual ~ExpertExchange() = default;
   int members() const { return members_; }
   /// The own ones of all experts, which are a multiple of the members.
-  Part own(std::int64_t experts) const { return {experts / members_ * member_, experts / members_}; }
+  IndexRange own(std::int64_t experts) const { return {experts / members_ * member_, experts / members_}; }
 
   /// Has entered the first round.
   virtual Visit begin(Stream&, const Choices&) = 0;

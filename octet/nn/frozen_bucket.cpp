@@ -10,7 +10,7 @@ Region in_turn(int block, bool experts) { return {Lifetime::run, 1 + block % 2 +
 
 }  // namespace
 
-FrozenBucket::FrozenBucket(Stream& stream, int block, bool experts, const Share& share, const std::vector<Member>& members)
+FrozenBucket::FrozenBucket(Stream& stream, int block, bool experts, const Shard& shard, const std::vector<Member>& members)
     : block_(block), experts_(experts) {
   const Region region = in_turn(block, experts);
   const Scope in_turn_of_blocks(stream, region);
@@ -22,10 +22,10 @@ FrozenBucket::FrozenBucket(Stream& stream, int block, bool experts, const Share&
     m.weight->make_held(stream, stream.empty(m.weight->parameter().shape, m.values, Lifetime::scratch, Category::workspace), region);
     places_.push_back({m.weight, from, top() - begin});
   }
-  const std::int64_t used = top() - begin, bytes = round_up(used, std::int64_t(Arena::alignment) * share.parts);
+  const std::int64_t used = top() - begin, bytes = round_up(used, std::int64_t(Arena::alignment) * shard.count);
   stream.empty({bytes - used}, DType::u8, region, Category::weight_operands);
   all_ = {begin, {bytes}, DType::u8};
-  own_ = {bytes / share.parts * share.part, bytes / share.parts};
+  own_ = {bytes / shard.count * shard.index, bytes / shard.count};
   part_ = stream.zeros({own_.count}, DType::u8, Lifetime::run, Category::weight_operands);
 }
 

@@ -16,7 +16,7 @@ class FrozenBucket {
     DType values;  // of which it is held
   };
   /// Gives the weights their memory. Workspace: the values of one weight.
-  FrozenBucket(Stream&, int block, bool experts, const Share&, const std::vector<Member>&);
+  FrozenBucket(Stream&, int block, bool experts, const Shard&, const std::vector<Member>&);
 
   int block() const { return block_; }
   /// Stacks of experts, of which ranks of their axis have parts.
@@ -36,7 +36,7 @@ class FrozenBucket {
   };
   int block_;
   bool experts_;
-  Part own_;  // bytes of all()
+  IndexRange own_;  // bytes of all()
   std::vector<Place> places_;
   Tensor all_, part_;
 };

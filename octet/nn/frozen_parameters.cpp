@@ -23,7 +23,7 @@ std::vector<float> first_values(const Parameter& p, std::uint64_t seed) {
 }  // namespace
 
 // A tied embedding has two uses, and its values are read.
-void FrozenParameters::bind(Stream& stream, Collect collect, const Shares& shares) {
+void FrozenParameters::bind(Stream& stream, Collect collect, const Shards& shards) {
   list_ = std::move(collect.list), held_.assign(list_.size(), nullptr);
   for (Weight* w : collect.weights) {
     const auto at = std::ranges::find(list_, &w->parameter());
@@ -32,20 +32,20 @@ void FrozenParameters::bind(Stream& stream, Collect collect, const Shares& share
   for (std::size_t i = 0; i < list_.size(); ++i)
     if (held_[i] == nullptr)
       list_[i]->value = Stored::plain(stream.zeros(list_[i]->shape, type_of(*list_[i]), Lifetime::run, Category::weights));
-  if (shares.all.divides(Divided::weights)) divide(stream, collect.places, shares);
+  if (shards.all.shards(Sharded::weights)) divide(stream, collect.contexts, shards);
 }
 
 // One bucket per block, and one for its stacks where ranks have parts of them.
-void FrozenParameters::divide(Stream& stream, const std::vector<Place>& places, const Shares& shares) {
+void FrozenParameters::divide(Stream& stream, const std::vector<ParameterContext>& contexts, const Shards& shards) {
   int blocks = 0;
-  for (const Place& p : places) blocks = std::max(blocks, p.block + 1);
+  for (const ParameterContext& p : contexts) blocks = std::max(blocks, p.block + 1);
   for (int block = 0; block < blocks; ++block)
     for (const bool experts : {false, true}) {
       std::vector<FrozenBucket::Member> members;
       for (std::size_t i = 0; i < list_.size(); ++i)
-        if (held_[i] != nullptr && places[i].block == block && (places[i].experts && shares.differ()) == experts)
+        if (held_[i] != nullptr && contexts[i].block == block && (contexts[i].experts && shards.differ()) == experts)
           members.push_back({held_[i], type_of(*list_[i])});
-      if (!members.empty()) buckets_.emplace_back(stream, block, experts, experts ? shares.experts : shares.all, members);
+      if (!members.empty()) buckets_.emplace_back(stream, block, experts, experts ? shards.experts : shards.all, members);
     }
 }
 

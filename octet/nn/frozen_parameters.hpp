@@ -14,17 +14,17 @@ namespace octet::nn {
 /// without adapters there are none.
 ///
 /// A weight that only GEMMs read is in memory as their operands alone, which Weight::hold() makes. Of other matrices, such as the
-/// embedding, there are values in the type of activations, f32 where these are not BF16; vectors are f32. Where shares divide weights, such
+/// embedding, there are values in the type of activations, f32 where these are not BF16; vectors are f32. Where shards divide weights, such
 /// operands of blocks are in buckets().
 class FrozenParameters {
  public:
   /// Binds those that `model.visit` shows, before nn::Parameters binds the adapters. Values of weights are missing until they are set.
   template <class Model>
-  FrozenParameters(Stream& stream, Model& model, DType activations, const Shares& shares = {})
+  FrozenParameters(Stream& stream, Model& model, DType activations, const Shards& shards = {})
       : type_(activations == DType::bf16 ? DType::bf16 : DType::f32) {
     Collect collect;
     model.visit(collect);
-    if (collect.adapters) bind(stream, std::move(collect), shares);
+    if (collect.adapters) bind(stream, std::move(collect), shards);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
@@ -45,19 +45,19 @@ class FrozenParameters {
  private:
   struct Collect final : Visitor {
     std::vector<Parameter*> list;
-    std::vector<Place> places;
+    std::vector<ParameterContext> contexts;
     std::vector<Weight*> weights;
     bool adapters = false;
     int now = -1;
     const Parameter* stack = nullptr;
     void block(int number) override { now = number; }
     void experts(const Parameter& p) override { stack = &p; }
-    void parameter(Parameter& p) override { list.push_back(&p), places.push_back({.block = now, .experts = &p == stack}); }
+    void parameter(Parameter& p) override { list.push_back(&p), contexts.push_back({.block = now, .experts = &p == stack}); }
     void adapter(Parameter&) override { adapters = true; }
     void weight(Weight& w) override { weights.push_back(&w); }
   };
-  void bind(Stream&, Collect, const Shares&);
-  void divide(Stream&, const std::vector<Place>&, const Shares&);
+  void bind(Stream&, Collect, const Shards&);
+  void divide(Stream&, const std::vector<ParameterContext>&, const Shards&);
   template <class Fill>
   void fill(Stream&, std::size_t i, const Tensor& largest, const Fill&);
   Tensor largest_of(Stream&, std::size_t i, std::span<const float> whole) const;

@@ -10,9 +10,9 @@ std::int64_t qkv_width(const AttentionConfig& c) { return (c.heads + 2 * c.kv_he
 // Rows of queries, then of keys, then of values, of the own heads. Keys and values may be copies.
 Cut cut_of_heads(const Partition& p, const AttentionConfig& whole, std::int64_t columns) {
   const std::int64_t row = whole.head_dim * columns;
-  const Part queries = own_part(p, whole.heads);
-  const HeadPart keys = own_key_heads(p, whole.kv_heads);
-  const auto heads = [&](std::int64_t first, const Part& part) {
+  const IndexRange queries = own_range(p, whole.heads);
+  const KeyHeads keys = own_key_heads(p, whole.kv_heads);
+  const auto heads = [&](std::int64_t first, const IndexRange& part) {
     const std::int64_t n = part.count * row;
     return CutPiece{n, (first + part.first) * row, n, n};
   };

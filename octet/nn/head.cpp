@@ -22,7 +22,7 @@ LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int
     : partition_(p),
       objective_(objective),
       vocabulary_(vocabulary),
-      linear_(path, {.in = width, .out = own_part(p, padded_vocabulary).count, .cut = own_rows(p, {padded_vocabulary, width})}, precision,
+      linear_(path, {.in = width, .out = own_range(p, padded_vocabulary).count, .cut = own_rows(p, {padded_vocabulary, width})}, precision,
               head_site(std::move(site))) {}
 
 LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision& precision,

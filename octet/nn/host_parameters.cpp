@@ -11,7 +11,7 @@ HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWei
       copies_(device_.size()),
       partition_(partition),
       list_(parameters.list()) {
-  if (parameters.share().divides(Divided::masters)) {
+  if (parameters.shard().shards(Sharded::masters)) {
     copy_divided(masters);
   } else {
     for (std::size_t i = 0; i < device_.size(); ++i) copy_values(i);

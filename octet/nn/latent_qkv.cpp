@@ -7,7 +7,7 @@ namespace octet::nn {
 LatentLinear::LatentLinear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
     : partition_(p),
       norm_(path + "_a_norm", c.rank, c.norm_eps, p),
-      linear_(path + "_b", {.in = c.rank, .out = own_part(p, c.out).count, .cut = own_rows(p, {c.out, c.rank})}, precision, site),
+      linear_(path + "_b", {.in = c.rank, .out = own_range(p, c.out).count, .cut = own_rows(p, {c.out, c.rank})}, precision, site),
       input_(path + "_a", c.rank, precision, c.recomputed) {}
 
 void LatentLinear::forward(Stream& stream, const ops::ColumnsOf& c, const Tensor& y, const scaling::Pass& pass, NormedRows* saved) {

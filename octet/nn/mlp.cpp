@@ -18,7 +18,7 @@ namespace {
 
 // The own rows of each of the inputs, such as gate and up.
 Cut cut_of_inputs(const Partition& p, int inputs, std::int64_t hidden, std::int64_t columns) {
-  const Part own = own_part(p, hidden);
+  const IndexRange own = own_range(p, hidden);
   const std::int64_t n = own.count * columns;
   Cut out{.whole = columns > 1 ? Shape{inputs * hidden, columns} : Shape{inputs * hidden}};
   for (int i = 0; i < inputs; ++i) out.pieces.push_back({n, (i * hidden + own.first) * columns, n, n});
@@ -33,14 +33,14 @@ Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precisio
     : partition_(p),
       in_(path + Activation::first,
           {.in = c.width,
-           .out = Activation::inputs * own_part(p, c.hidden).count,
+           .out = Activation::inputs * own_range(p, c.hidden).count,
            .bias = c.bias,
            .cut = cut_of_inputs(p, Activation::inputs, c.hidden, c.width),
            .bias_cut = cut_of_inputs(p, Activation::inputs, c.hidden, 1),
            .matrices = Activation::inputs},
           precision, site),
       out_(path + ".down",
-           {.in = own_part(p, c.hidden).count,
+           {.in = own_range(p, c.hidden).count,
             .out = c.width,
             .bias = c.bias,
             .init = {Init::Kind::normal, c.out_deviation},

@@ -66,24 +66,24 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 }  // namespace
 
 void Parameters::Collect::parameter(Parameter& p) {
-  if (!adapters) list.push_back(&p), places.push_back({.block = now, .experts = &p == stack});
+  if (!adapters) list.push_back(&p), contexts.push_back({.block = now, .experts = &p == stack});
 }
 
 void Parameters::Collect::adapter(Parameter& p) {
-  if (!std::exchange(adapters, true)) list.clear(), places.clear();
-  list.push_back(&p), places.push_back({.block = now, .experts = &p == stack});
+  if (!std::exchange(adapters, true)) list.clear(), contexts.clear();
+  list.push_back(&p), contexts.push_back({.block = now, .experts = &p == stack});
 }
 
 // Of a block's matrix with one use, whose codes can be made of slices.
 void Parameters::Collect::weight(Weight& w) {
   const auto at = std::find(list.begin(), list.end(), &w.parameter());
   if (!codes || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
-  if (ops::can_quantize_slices(w.spec(scaling::recomputing), (*at)->shape)) places[std::size_t(at - list.begin())].coded = &w;
+  if (ops::can_quantize_slices(w.spec(scaling::recomputing), (*at)->shape)) contexts[std::size_t(at - list.begin())].coded = &w;
 }
 
 void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  for (Bucket& b : buckets_) b.in_turn = b.share.divides(Divided::weights) && b.block >= 0;
+  for (Bucket& b : buckets_) b.in_turn = b.shard.shards(Sharded::weights) && b.block >= 0;
   bind_copies_in_turn(stream);
   bind_whole_copies(stream);
   for (Bucket& b : buckets_) {
@@ -99,7 +99,7 @@ void Parameters::bind(Stream& stream, bool gradients) {
 void Parameters::bind_whole_copies(Stream& stream) {
   for (Bucket* b : those_of(&Bucket::in_turn, false))
     if (!b->coded.empty()) b->codes = stream.zeros({b->count}, DType::u8, Lifetime::run, Category::weights);
-  const auto read = [](const Bucket& b) { return b.share.divides(Divided::masters) ? b.copies : b.values; };
+  const auto read = [](const Bucket& b) { return b.shard.shards(Sharded::masters) ? b.copies : b.values; };
   for (const Storage s : storages_of(buckets_, read)) {
     std::vector<Bucket*> whole;
     for (Bucket& b : buckets_)
@@ -107,7 +107,7 @@ void Parameters::bind_whole_copies(Stream& stream) {
     allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
   }
   for (Bucket* b : those_of(&Bucket::in_turn, false)) {
-    const Part own = b->share.own_masters(b->count);
+    const IndexRange own = b->shard.own_masters(b->count);
     b->copies_part = b->all_copies().rows(own.first, own.count);
   }
 }
@@ -118,7 +118,7 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
   const auto type_of = [](const Bucket& b) { return b.coded.empty() ? code_type(b.copies) : DType::u8; };
   std::vector<std::int64_t> bytes;  // of a block
   for (Bucket* b : those_of(&Bucket::in_turn, true)) {
-    b->copies_part = zeros(b->share.own_masters(b->count).count, type_of(*b));
+    b->copies_part = zeros(b->shard.own_masters(b->count).count, type_of(*b));
     bytes.resize(std::max(bytes.size(), std::size_t(b->block) + 1));
     bytes[std::size_t(b->block)] += b->count * std::int64_t(size_of(type_of(*b)));
   }
@@ -147,17 +147,17 @@ void Parameters::bind_codes(Bucket& b) {
   }
 }
 
-std::vector<Bucket*> Parameters::divided_buckets() {
+std::vector<Bucket*> Parameters::sharded_buckets() {
   std::vector<Bucket*> out;
   for (Bucket& b : buckets_)
-    if (b.share.divides(Divided::masters)) out.push_back(&b);
+    if (b.shard.shards(Sharded::masters)) out.push_back(&b);
   return out;
 }
 
 void Parameters::bind_masters(Stream& stream) {
-  for (Bucket* const divided : divided_buckets()) {
+  for (Bucket* const divided : sharded_buckets()) {
     Bucket& b = *divided;
-    const std::int64_t n = b.share.own_masters(b.count).count;
+    const std::int64_t n = b.shard.own_masters(b.count).count;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
     if (b.master_is_copy()) b.master = {.codes = b.copies_part, .storage = b.values};
     else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
@@ -172,7 +172,7 @@ void Parameters::bind_slices() {
     for (std::size_t i = 0; i < b.parameters.size(); ++i) {
       ParameterSlice& slice = slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())];
       slice = slice_of(b, i);
-      if (shares_.copies() && !b.experts) slice.copy = &copies_.emplace_back(copy_of(*b.parameters[i], shares_.members));
+      if (shards_.copies() && !b.experts) slice.copy = &copies_.emplace_back(copy_of(*b.parameters[i], shards_.members));
     }
 }
 
@@ -184,8 +184,8 @@ std::vector<Tensor> Parameters::master_scalars() const {
 }
 
 void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  const bool has_copy = share().divides(Divided::masters) && list_[i]->value;
-  if (has_copy && !share().divides(Divided::weights)) nn::set_values(stream, list_[i]->value, host);
+  const bool has_copy = shard().shards(Sharded::masters) && list_[i]->value;
+  if (has_copy && !shard().shards(Sharded::weights)) nn::set_values(stream, list_[i]->value, host);
   nn::set_values(stream, slices_[i], host);
 }
 
@@ -205,7 +205,7 @@ void Parameters::bind_gradients(Stream& stream) {
   for (Bucket* b : those_of(&Bucket::sums_apart, true))
     for (Parameter* p : b->parameters) p->gradient.share_storage();
   for (Bucket* b : those_of(&Bucket::sums_apart, false)) {
-    const Part own = b->share.own_masters(b->count);
+    const IndexRange own = b->shard.own_masters(b->count);
     b->sums = b->gradient.part(own.first, own.count);
   }
   for (Bucket& b : buckets_)
@@ -223,7 +223,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
   int turn = 0;
   for (Bucket& b : buckets_) {
     const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
-    b.sums_apart = b.share.divides(Divided::gradients) && once && b.block >= 0;
+    b.sums_apart = b.shard.shards(Sharded::gradients) && once && b.block >= 0;
   }
   for (Bucket* b : those_of(&Bucket::sums_apart, true)) {
     check(!scales_tensor(b->gradients), "gradients in {} cannot be divided: they have one scale per tensor", b->gradients);
@@ -232,7 +232,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
     b->gradient.storage = values;
     bytes[turn] = std::max(bytes[turn], b->count * std::int64_t(size_of(code_type(values))));
     shared[turn].push_back(b), turn = 1 - turn;
-    b->sums = zero_stored(stream, {b->share.own_masters(b->count).count}, b->gradients, Lifetime::run, Category::gradients);
+    b->sums = zero_stored(stream, {b->shard.own_masters(b->count).count}, b->gradients, Lifetime::run, Category::gradients);
     if (has_scales(b->gradients)) make_draws(stream);
   }
   for (int slot = 0; slot < 2 && !shared[0].empty(); ++slot) {

@@ -16,11 +16,11 @@ class Parameters {
  public:
   /// Binds the value (and the gradient, when `gradients`) of every such parameter that `model.visit` shows. Contents are zero.
   template <class Model>
-  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Shares& shares = {})
-      : shares_(shares) {
-    Collect collect(list_, storage.codes && share().divides(Divided::masters));
+  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Shards& shards = {})
+      : shards_(shards) {
+    Collect collect(list_, storage.codes && shard().shards(Sharded::masters));
     model.visit(collect);
-    buckets_ = make_buckets(list_, collect.places, storage, shares);
+    buckets_ = make_buckets(list_, collect.contexts, storage, shards);
     bind(stream, gradients);
   }
 
@@ -28,7 +28,7 @@ class Parameters {
   /// In the order of backward.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// Of the parameters that all ranks have.
-  const Share& share() const { return shares_.all; }
+  const Shard& shard() const { return shards_.all; }
   /// The slice of each parameter that is updated here, in the list's order: where masters are not divided, all of it.
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
@@ -60,7 +60,7 @@ class Parameters {
  private:
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
-    std::vector<Place> places;
+    std::vector<ParameterContext> contexts;
     bool codes;             // weights are asked whether their codes can be made of parts
     bool adapters = false;  // there are some
     int now = -1;
@@ -82,7 +82,7 @@ class Parameters {
   void bind_shared_gradients(Stream&);
   void make_draws(Stream&);
   /// Those whose masters are divided.
-  std::vector<Bucket*> divided_buckets();
+  std::vector<Bucket*> sharded_buckets();
   template <class T>
   std::vector<Bucket*> those_of(T Bucket::*field, T wanted) {
     std::vector<Bucket*> out;
@@ -92,7 +92,7 @@ class Parameters {
   }
 
   std::vector<Parameter*> list_;
-  Shares shares_;
+  Shards shards_;
   std::vector<Bucket> buckets_;
   std::deque<Cut> copies_;  // of parameters that another member counts
   std::vector<ParameterSlice> slices_;

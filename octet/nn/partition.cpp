@@ -32,7 +32,7 @@ Tensor Partition::table_of_all(Stream& stream, const Shape& own, const std::func
   return all;
 }
 
-Part own_part(const Partition& p, std::int64_t all) {
+IndexRange own_range(const Partition& p, std::int64_t all) {
   check(all % p.members() == 0, "partition: {} cannot be divided equally among {} members", all, p.members());
   return {all / p.members() * p.member(), all / p.members()};
 }
@@ -53,19 +53,19 @@ Cut with_copies(const Partition& p, Cut cut) {
 }
 
 Cut own_rows(const Partition& p, const Shape& whole) {
-  const Part rows = own_part(p, whole[0]);
+  const IndexRange rows = own_range(p, whole[0]);
   return with_copies(p, Cut::of_rows(whole, rows.first, rows.count));
 }
 
 Cut own_columns(const Partition& p, const Shape& whole) {
-  const Part columns = own_part(p, whole[1]);
+  const IndexRange columns = own_range(p, whole[1]);
   return with_copies(p, Cut::of_columns(whole, columns.first, columns.count));
 }
 
 Cut own_copy(const Partition& p, const Shape& whole) { return with_copies(p, Cut::copied(whole, p.members(), p.member() == 0)); }
 
 // Each head is of `copies` members, and each of these has `count` heads; one of the two is 1.
-HeadPart own_key_heads(const Partition& p, std::int64_t kv_heads) {
+KeyHeads own_key_heads(const Partition& p, std::int64_t kv_heads) {
   const std::int64_t copies = p.members() / std::gcd(kv_heads, std::int64_t(p.members())), count = kv_heads * copies / p.members();
   check(copies == 1 || count == 1, "partition: {} key heads cannot be divided among {} members", kv_heads, p.members());
   const std::int64_t group = p.member() / copies;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "octet/nn/part.hpp"
+#include "octet/nn/index_range.hpp"
 #include "octet/nn/row_exchange.hpp"
 #include "octet/tensor/cut.hpp"
 #include "octet/tensor/side_work.hpp"
@@ -85,7 +85,7 @@ class WholePartition final : public Partition {
 Partition& whole_partition();
 
 /// The own one of equal parts of `all`, a multiple of the members. Throws ContractError if it is none.
-Part own_part(const Partition&, std::int64_t all);
+IndexRange own_range(const Partition&, std::int64_t all);
 
 /// The values of a part from all of them; an empty cut: all.
 std::vector<float> part_of(const Cut&, std::span<const float> whole);
@@ -101,11 +101,11 @@ Cut own_copy(const Partition&, const Shape& whole);
 
 /// Key and value heads of a member: its share, or, where there are fewer heads than members, the one of its query heads, of which several
 /// members have copies. Throws ContractError unless one number divides the other.
-struct HeadPart {
-  Part heads;
+struct KeyHeads {
+  IndexRange heads;
   int copies = 1;
   bool first_copy = true;
 };
-HeadPart own_key_heads(const Partition&, std::int64_t kv_heads);
+KeyHeads own_key_heads(const Partition&, std::int64_t kv_heads);
 
 }  // namespace octet::nn

@@ -52,7 +52,7 @@ class Routers {
   /// The factor of squared logs of each token's logits, without the loss scale.
   float z_factor(const MicroBatch& m) const { return float(config_.balance.z_loss) * m.factor; }
 
-  /// Whether a loss is about shares of scores: their gradient is that of p / sum of p.
+  /// Whether a loss is about shards of scores: their gradient is that of p / sum of p.
   bool relative() const { return config_.balance.over == Balance::Over::sequence; }
 
   std::int64_t layers() const { return config_.layers; }

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 
 namespace octet::parallel {
 
@@ -21,7 +21,7 @@ class BlockGathers {
   void open(Stream& stream, int block, int blocks, const Gather& gather) {
     const int next = next_after(block);
     require(stream, block, gather);
-    memory(block).arrived.hold(stream);
+    memory(block).arrived.wait(stream);
     opened_ = block;
     if (side_ != nullptr && next >= 0 && next < blocks) require(stream, next, gather);
   }
@@ -32,7 +32,7 @@ class BlockGathers {
   static constexpr int none = -1;
   struct Memory {
     int block = none;
-    Point arrived;
+    StreamEvent arrived;
   };
   Memory& memory(int block) { return memories_[std::size_t(block % 2)]; }
   // A pass over the blocks keeps its direction; backward begins with the block that forward ended with.
@@ -43,9 +43,9 @@ class BlockGathers {
     Memory& m = memory(block);
     if (m.block == block) return;
     Stream& queue = side_ != nullptr ? *side_ : stream;
-    follow(queue, stream);  // the block that was in this memory has been used
+    wait_for(queue, stream);  // the block that was in this memory has been used
     gather(queue, block);
-    m.block = block, m.arrived.set(queue);
+    m.block = block, m.arrived.record(queue);
   }
 
   Stream* side_;

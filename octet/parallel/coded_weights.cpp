@@ -4,9 +4,9 @@
 
 namespace octet::parallel {
 
-CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i) {
+CodedWeights::CodedShard CodedWeights::shard_of(const nn::Bucket& b, std::size_t i) {
   const ParameterSlice s = nn::slice_of(b, i);
-  const std::int64_t n = s.value.count(), at = b.first[i] + s.first - b.share.own_masters(b.count).first;
+  const std::int64_t n = s.value.count(), at = b.first[i] + s.first - b.shard.own_masters(b.count).first;
   const Tensor bytes = b.copies_part.rows(n > 0 ? at : 0, n);
   return {b.coded[i], {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}, b.experts};
 }
@@ -14,17 +14,17 @@ CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i) {
 CodedWeights::CodedWeights(Stream& stream, const Sharers& ranks, nn::Parameters& parameters, nn::Partition& partition)
     : ranks_(ranks), partition_(partition) {
   for (const nn::Bucket& b : parameters.buckets())
-    for (std::size_t i = 0; i < b.coded.size(); ++i) parts_.push_back(part_of(b, i));
-  std::ranges::stable_partition(parts_, [](const Part& p) { return !p.experts; });
-  std::ranges::stable_partition(parts_, [](const Part& p) { return p.weight->parameter().codes.block.whole_tensor(); });
+    for (std::size_t i = 0; i < b.coded.size(); ++i) shards_.push_back(shard_of(b, i));
+  std::ranges::stable_partition(shards_, [](const CodedShard& p) { return !p.experts; });
+  std::ranges::stable_partition(shards_, [](const CodedShard& p) { return p.weight->parameter().codes.block.whole_tensor(); });
   bind_scales(stream);
 }
 
 void CodedWeights::bind_scales(Stream& stream) {
   const auto zeros = [&](Shape shape) { return stream.zeros(shape, DType::f32, Lifetime::run, Category::weight_operands); };
-  std::vector<Part*> found;
+  std::vector<CodedShard*> found;
   std::int64_t count = 0;
-  for (Part& p : parts_) {
+  for (CodedShard& p : shards_) {
     Quantized& codes = p.weight->parameter().codes;
     const ops::QuantizeSpec spec = p.weight->spec(scaling::recomputing);
     codes.descales = spec.descale;
@@ -54,10 +54,10 @@ void CodedWeights::find_scales(Stream& stream) {
 }
 
 bool CodedWeights::encode(Stream& stream, const scaling::Pass& pass) {
-  const auto is_stale = [](const Part& p) { return p.weight->parameter().codes_version != p.weight->parameter().version; };
-  if (std::ranges::none_of(parts_, is_stale)) return false;
+  const auto is_stale = [](const CodedShard& p) { return p.weight->parameter().codes_version != p.weight->parameter().version; };
+  if (std::ranges::none_of(shards_, is_stale)) return false;
   find_scales(stream);
-  for (const Part& p : parts_) {
+  for (const CodedShard& p : shards_) {
     Parameter& parameter = p.weight->parameter();
     parameter.codes_version = parameter.version;
     if (p.values.stored.count() > 0) ops::quantize_slice(stream, p.values, p.weight->spec(pass), p.scales, p.codes);

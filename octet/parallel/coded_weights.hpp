@@ -26,20 +26,20 @@ class CodedWeights {
 
  private:
   /// The own values of a weight, and where their codes are in the own part of its bucket.
-  struct Part {
+  struct CodedShard {
     nn::Weight* weight;
     StoredSlice values;
     Tensor codes;
     bool experts = false;
     Tensor scales = {};  // f32 in the layout of the descales; empty where the quantizer knows its scale
   };
-  static Part part_of(const nn::Bucket&, std::size_t i);
+  static CodedShard shard_of(const nn::Bucket&, std::size_t i);
   void bind_scales(Stream&);
   void find_scales(Stream&);
 
   Sharers ranks_;
   nn::Partition& partition_;
-  std::vector<Part> parts_;               // those with one scale per tensor first, stacks of experts with others last
+  std::vector<CodedShard> shards_;        // those with one scale per tensor first, stacks of experts with others last
   std::vector<nn::JoinedScales> joined_;  // of the parts with scales
   Tensor scales_;                         // of all these
   std::int64_t of_tensors_ = 0;           // the first of them, one per tensor

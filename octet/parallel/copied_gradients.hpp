@@ -17,7 +17,7 @@ class CopiedGradients {
   CopiedGradients(comm::Communicator& group, const nn::Parameters&);
 
   /// Whether gradients that are stored so can be summed where this cut has copies: without a scale per tensor, and in complete blocks of
-  /// scales. Where sums are divided (nn::Divided::gradients), gradients are values of one micro-batch, which have no scales.
+  /// scales. Where sums are divided (nn::Sharded::gradients), gradients are values of one micro-batch, which have no scales.
   static bool sums_copies(const Cut&, Storage gradients);
 
   /// g = sum over the ranks that have a copy, of all such values of a bucket.

@@ -19,7 +19,7 @@ double visit_chance(std::int64_t choices, std::int64_t experts, std::int64_t exp
 
 std::int64_t ExpertRoom::chunks() const { return bounded() ? 2 * rounded_up(double(ranks) / factor) : 1; }
 
-nn::Part ExpertRoom::chunk(std::int64_t tokens, std::int64_t g) const {
+nn::IndexRange ExpertRoom::chunk(std::int64_t tokens, std::int64_t g) const {
   const std::int64_t each = ceil_div(tokens, chunks()), first = std::min(g * each, tokens);
   return {first, std::min(each, tokens - first)};
 }
@@ -71,7 +71,7 @@ std::vector<nn::ExpertExchange::Round> ExpertRoom::rounds(std::span<const std::i
             more_rows[to], rows(most));
       fits = fits && visits_now[to] + more_visits[to] <= visits(most) && rows_now[to] + more_rows[to] <= rows(most);
     }
-    const nn::Part tokens = chunk(own, g);
+    const nn::IndexRange tokens = chunk(own, g);
     if (!fits) {
       out.push_back({.tokens = {tokens.first, 0}, .out = std::vector<std::int64_t>(n), .in = std::vector<std::int64_t>(n)});
       std::ranges::fill(visits_now, 0), std::ranges::fill(rows_now, 0);

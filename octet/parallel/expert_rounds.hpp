@@ -24,7 +24,7 @@ struct ExpertRoom {
   bool bounded() const { return factor > 0 && factor * double(choices) < double(ranks * packed()); }
   std::int64_t chunks() const;
   /// Chunk g of T own tokens.
-  nn::Part chunk(std::int64_t tokens, std::int64_t g) const;
+  nn::IndexRange chunk(std::int64_t tokens, std::int64_t g) const;
   /// Tokens that may visit a rank at once, and choices that come with them, where no rank has more than T tokens of its own.
   std::int64_t visits(std::int64_t tokens) const;
   std::int64_t rows(std::int64_t tokens) const;

@@ -50,28 +50,28 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 }  // namespace
 
 // Complete sums, or those of the own masters, of all micro-batches at once.
-class GradientSums::OfStep final : public Part {
+class GradientSums::OfStep final : public BucketSum {
  public:
-  using Part::Part;
+  using BucketSum::BucketSum;
   bool exchanges(int micro_batch, int micro_batches) const override { return micro_batch + 1 == micro_batches; }
   void exchange(GradientSums& all, Stream& stream) override { all.sum(stream, *this); }
-  bool has_own_sums_only() const override { return divides() && !shared && !scales_tensor(bucket->gradients); }
+  bool has_own_sums_only() const override { return shards_masters() && !shared && !scales_tensor(bucket->gradients); }
 };
 
 // Sums apart from the values of a micro-batch, whose memory other buckets use in turn.
-class GradientSums::OfMicroBatches final : public Part {
+class GradientSums::OfMicroBatches final : public BucketSum {
  public:
-  using Part::Part;
+  using BucketSum::BucketSum;
   void begin_micro_batch() override { expect(); }
   bool exchanges(int, int) const override { return true; }
   void exchange(GradientSums& all, Stream& stream) override { all.sum_of_micro_batch(stream, *this); }
   // Its memory may hold values of another bucket that are still being exchanged.
   void hold(GradientSums& all, Stream& stream) override {
-    if (Exchange& last = all.exchanges_of_[bucket->gradient.codes.data]; last.begun) last.end.hold(stream);
+    if (Exchange& last = all.exchanges_of_[bucket->gradient.codes.data]; last.begun) last.end.wait(stream);
   }
   void exchanged(GradientSums& all, Stream& queue) override {
     Exchange& last = all.exchanges_of_[bucket->gradient.codes.data];
-    last.begun = true, last.end.set(queue);
+    last.begun = true, last.end.record(queue);
   }
   bool has_own_sums_only() const override { return true; }
 };
@@ -88,14 +88,14 @@ GradientSums::GradientSums(Stream& stream, Stream* side, const Sharers& sharers,
     comm::Communicator& ranks = sharers.of(b);
     if (ranks.size() == 1) continue;
     const Wire wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients);
-    for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
-    if (b.sums_apart) parts_.push_back(std::make_unique<OfMicroBatches>(b, sharers, wire));
-    else parts_.push_back(std::make_unique<OfStep>(b, sharers, wire));
-    if (has_shared_scale(wire)) share_scales(stream, *parts_.back(), sharers, end, config);
+    for (Parameter* p : b.parameters) number_of_[&p->gradient] = bucket_sums_.size(), p->gradient.set_listener(this);
+    if (b.sums_apart) bucket_sums_.push_back(std::make_unique<OfMicroBatches>(b, sharers, wire));
+    else bucket_sums_.push_back(std::make_unique<OfStep>(b, sharers, wire));
+    if (has_shared_scale(wire)) share_scales(stream, *bucket_sums_.back(), sharers, end, config);
   }
 }
 
-void GradientSums::share_scales(Stream& stream, Part& part, const Sharers& sharers, const SharedEnd& end, const CommConfig& config) {
+void GradientSums::share_scales(Stream& stream, BucketSum& part, const Sharers& sharers, const SharedEnd& end, const CommConfig& config) {
   const nn::Bucket& b = *part.bucket;
   const Parameter& front = *b.parameters.front();
   comm::Communicator& parts = sharers.parts_of(b);
@@ -107,36 +107,36 @@ void GradientSums::share_scales(Stream& stream, Part& part, const Sharers& share
 }
 
 GradientSums::~GradientSums() {
-  for (const auto& part : parts_)
+  for (const auto& part : bucket_sums_)
     for (Parameter* p : part->bucket->parameters) p->gradient.set_listener(nullptr);
 }
 
 void GradientSums::begin_step(int micro_batches, bool exchanges) {
   micro_batches_ = micro_batches, exchanges_ = exchanges, exchanged_ = false;
   for (auto& [memory, exchange] : exchanges_of_) exchange.begun = false;
-  for (const auto& part : parts_) part->expect();
+  for (const auto& part : bucket_sums_) part->expect();
 }
 
 void GradientSums::begin_micro_batch(int micro_batch) {
   micro_batch_ = micro_batch;
-  for (const auto& part : parts_) part->begin_micro_batch();
+  for (const auto& part : bucket_sums_) part->begin_micro_batch();
 }
 
 void GradientSums::require_done() const {
-  for (const auto& part : parts_)
+  for (const auto& part : bucket_sums_)
     check(part->pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part->pending,
           part->bucket->parameters.front()->path);
 }
 
-void GradientSums::begin(Stream& stream, const Gradient& gradient) { parts_[part_of_.at(&gradient)]->hold(*this, stream); }
+void GradientSums::begin(Stream& stream, const Gradient& gradient) { bucket_sums_[number_of_.at(&gradient)]->hold(*this, stream); }
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
-  Part& part = *parts_[part_of_.at(&gradient)];
+  BucketSum& part = *bucket_sums_[number_of_.at(&gradient)];
   if (!exchanges_ || !part.exchanges(micro_batch_, micro_batches_)) return;
   check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0) return;
   Stream& queue = side_ ? *side_ : stream;
-  follow(queue, stream);
+  wait_for(queue, stream);
   copied_.sum(queue, *part.bucket);
   part.exchange(*this, queue);
   part.exchanged(*this, queue), exchanged_ = true;
@@ -144,20 +144,20 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
 
 void GradientSums::sum_other_copies(Stream& stream) {
   for (const nn::Bucket& b : parameters_.buckets())
-    if (!part_of_.contains(&b.parameters.front()->gradient)) copied_.sum(stream, b);
+    if (!number_of_.contains(&b.parameters.front()->gradient)) copied_.sum(stream, b);
 }
 
 // A recorded micro-batch cannot wait for a side queue that has none of its work.
 void GradientSums::join(Stream& stream) {
-  if (side_ && exchanged_) follow(stream, *side_);
+  if (side_ && exchanged_) wait_for(stream, *side_);
   exchanged_ = false;
   for (auto& [memory, exchange] : exchanges_of_) exchange.begun = false;
 }
 
-void GradientSums::sum(Stream& stream, Part& part) {
+void GradientSums::sum(Stream& stream, BucketSum& part) {
   const nn::Bucket& b = *part.bucket;
   if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3) {
-    if (!part.divides()) return EightBitSum(part.ranks).all_reduce(stream, b.gradient);
+    if (!part.shards_masters()) return EightBitSum(part.ranks).all_reduce(stream, b.gradient);
     EightBitSum(part.owners).reduce_scatter(stream, b.gradient, b.sums);
     return sum_copies(stream, part, b.sums);
   }
@@ -170,15 +170,15 @@ void GradientSums::sum(Stream& stream, Part& part) {
   store(stream, b, values);
 }
 
-void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
+void GradientSums::sum_values(Stream& stream, BucketSum& part, const Tensor& values) {
   if (part.shared) return part.shared->all_reduce(stream, part.ranks, tensors_of(*part.bucket, values));
   // Scales per tensor need the sums of all of it.
-  if (part.divides() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
+  if (part.shards_masters() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
   if (part.wire == Wire::e4m3) return EightBitSum(part.ranks).all_reduce(stream, values);
   part.ranks.all_reduce(stream, values, comm::Reduction::sum);
 }
 
-void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
+void GradientSums::sum_own_part(Stream& stream, const BucketSum& part, const Tensor& values) {
   const Stored own = part.own_part(Stored::plain(values));
   if (part.wire == Wire::e4m3) EightBitSum(part.owners).reduce_scatter(stream, values, own);
   else part.owners.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
@@ -186,7 +186,7 @@ void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& 
 }
 
 // Sums of all groups, from those of each. Codes that travel as values are decoded and rounded to nearest again.
-void GradientSums::sum_copies(Stream& stream, const Part& part, const Stored& own) {
+void GradientSums::sum_copies(Stream& stream, const BucketSum& part, const Stored& own) {
   if (part.copies.size() == 1) return;
   const bool coded = has_scales(own.storage);
   if (part.wire == Wire::e4m3 && coded) return EightBitSum(part.copies).all_reduce(stream, own);
@@ -200,18 +200,18 @@ void GradientSums::sum_copies(Stream& stream, const Part& part, const Stored& ow
   ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = own});
 }
 
-Stored GradientSums::Part::own_part(const Stored& whole) const {
+Stored GradientSums::BucketSum::own_part(const Stored& whole) const {
   const std::int64_t n = whole.count() / owners.size();
   return whole.part(owners.rank() * n, n);
 }
 
-void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
+void GradientSums::sum_of_micro_batch(Stream& stream, BucketSum& part) {
   add_micro_batch(stream, part);
   if (micro_batch_ + 1 == micro_batches_ && !part.shared) sum_copies(stream, part, part.bucket->sums);
 }
 
 // The values of one micro-batch, exchanged in FP32 sums of the own part.
-void GradientSums::add_micro_batch(Stream& stream, Part& part) {
+void GradientSums::add_micro_batch(Stream& stream, BucketSum& part) {
   const nn::Bucket& b = *part.bucket;
   const Scope scope(stream);
   clear_padding(stream, b);
@@ -229,7 +229,7 @@ void GradientSums::add_micro_batch(Stream& stream, Part& part) {
 }
 
 // sum = the sum over ranks of the own part, or that added to it: in FP32, rounded once where values travel as they are.
-void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, const Stored& sum, bool adds) {
+void GradientSums::add_parts(Stream& stream, BucketSum& part, const Tensor& values, const Stored& sum, bool adds) {
   if (part.wire == Wire::e4m3) return EightBitSum(part.owners).reduce_scatter(stream, values, sum, adds);
   if (part.shared) {
     part.shared->all_reduce(stream, part.ranks, tensors_of(*part.bucket, values));
@@ -243,7 +243,7 @@ void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, c
 }
 
 // All sums of a bucket, in scratch.
-Stored GradientSums::gathered(Stream& stream, const Part& part) {
+Stored GradientSums::gathered(Stream& stream, const BucketSum& part) {
   const nn::Bucket& b = *part.bucket;
   const Stored all = empty_stored(stream, {b.count}, b.sums.storage);
   part.owners.all_gather(stream, b.sums.codes, all.codes);
@@ -255,7 +255,7 @@ Stored GradientSums::gathered(Stream& stream, const Part& part) {
 std::vector<float> GradientSums::gathered_values(Stream& stream) {
   if (empty()) return nn::flat_values(stream, parameters_.gradients());
   std::unordered_map<const Parameter*, std::vector<float>> values;
-  for (const auto& part : parts_) {
+  for (const auto& part : bucket_sums_) {
     const nn::Bucket& b = *part->bucket;
     const Scope scope(stream);
     const Stored all = part->has_own_sums_only() ? gathered(stream, *part) : Stored{};
@@ -273,7 +273,7 @@ std::vector<float> GradientSums::gathered_values(Stream& stream) {
 
 std::map<const Parameter*, ScaleUse> GradientSums::scale_uses(Stream& stream) const {
   std::map<const Parameter*, ScaleUse> out;
-  for (const auto& part : parts_) {
+  for (const auto& part : bucket_sums_) {
     if (!part->shared) continue;
     const std::vector<ScaleUse> uses = part->shared->uses(stream);
     std::size_t next = 0;
@@ -284,7 +284,7 @@ std::map<const Parameter*, ScaleUse> GradientSums::scale_uses(Stream& stream) co
 }
 
 void GradientSums::join_ends(Stream& stream) {
-  for (const auto& part : parts_)
+  for (const auto& part : bucket_sums_)
     if (part->shared) part->shared->join_other_sums(stream);
 }
 
@@ -295,8 +295,8 @@ void GradientSums::visit_state(StateVisitor& visitor) {
 
 void GradientSums::visit_factor(StateVisitor& visitor, const Parameter& p) {
   const std::string name = "mu." + p.path;
-  const auto at = part_of_.find(&p.gradient);
-  const Part* const part = at != part_of_.end() ? parts_[at->second].get() : nullptr;
+  const auto at = number_of_.find(&p.gradient);
+  const BucketSum* const part = at != number_of_.end() ? bucket_sums_[at->second].get() : nullptr;
   const std::size_t i = part ? std::size_t(std::ranges::find(part->bucket->parameters, &p) - part->bucket->parameters.begin()) : 0;
   if (part == nullptr || !part->shared || !part->shared->adapts() || !part->shared->scales(i) || !visitor.has(name))
     return visitor.unused(name);
@@ -309,8 +309,8 @@ void GradientSums::visit_factor(StateVisitor& visitor, const Parameter& p) {
 void GradientSums::visit_tables(StateVisitor& visitor) {
   for (const Parameter* p : parameters_.list()) {
     const auto of = std::ranges::find_if(
-        parts_, [&](const auto& part) { return part->bucket->parameters.front() == p && part->shared && part->shared->adapts(); });
-    if (of != parts_.end()) visitor.optional(p->path + ".mu", (*of)->shared->mu());
+        bucket_sums_, [&](const auto& part) { return part->bucket->parameters.front() == p && part->shared && part->shared->adapts(); });
+    if (of != bucket_sums_.end()) visitor.optional(p->path + ".mu", (*of)->shared->mu());
     else visitor.unused(p->path);
   }
 }

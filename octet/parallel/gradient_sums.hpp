@@ -10,7 +10,7 @@
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 
 namespace octet::parallel {
 
@@ -18,11 +18,11 @@ namespace octet::parallel {
 ///
 ///   g = sum over ranks of g           in the format of CommConfig::gradients, the same bits on every rank
 ///
-/// Where masters are divided (nn::Divided), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
+/// Where masters are sharded (nn::Sharded), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
 /// bytes. Formats with one scale per tensor give all sums in any case. Where several groups of ranks divide the same masters, the sums of a
 /// part within a group become those of all groups: at the end of a step, in the same format.
 ///
-/// Where sums are divided, too (nn::Divided::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
+/// Where sums are sharded, too (nn::Sharded::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
 /// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate. Factors mu then move per micro-batch.
 ///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
@@ -42,7 +42,7 @@ class GradientSums final : public GradientListener {
   ~GradientSums() override;
 
   /// Whether one rank has all of the gradients' sums.
-  bool empty() const { return parts_.empty(); }
+  bool empty() const { return bucket_sums_.empty(); }
   /// Before a step's first micro-batch. Without `exchanges` gradients stay those of this rank.
   void begin_step(int micro_batches, bool exchanges);
   /// Before each micro-batch; where several are in flight together, before each of their forwards and backwards.
@@ -60,7 +60,7 @@ class GradientSums final : public GradientListener {
   std::vector<float> gathered_values(Stream&);
 
   /// Of each tensor here whose sums have one shared scale, in the last exchange: a step has one, or one per micro-batch where sums are
-  /// divided. Empty for other formats. Waits for the stream.
+  /// sharded. Empty for other formats. Waits for the stream.
   std::map<const Parameter*, ScaleUse> scale_uses(Stream&) const;
 
   /// The factors mu, each once per whole parameter.
@@ -68,7 +68,7 @@ class GradientSums final : public GradientListener {
 
  private:
   /// The way of a bucket's gradients to their sums.
-  struct Part {
+  struct BucketSum {
     const nn::Bucket* bucket;
     comm::Communicator &ranks, &owners, &copies;  // of all that have it, those that divide it, those that have the same part
     Wire wire;
@@ -76,8 +76,9 @@ class GradientSums final : public GradientListener {
     bool leads = false;                      // of all ranks with a part of it, or a copy: this one saves its factors
     std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
 
-    Part(const nn::Bucket& b, const Sharers& s, Wire w) : bucket(&b), ranks(s.of(b)), owners(s.owners_of(b)), copies(s.copies), wire(w) {}
-    virtual ~Part() = default;
+    BucketSum(const nn::Bucket& b, const Sharers& s, Wire w)
+        : bucket(&b), ranks(s.of(b)), owners(s.owners_of(b)), copies(s.copies), wire(w) {}
+    virtual ~BucketSum() = default;
     void expect() { pending = bucket->parameters.size(); }
     virtual void begin_micro_batch() {}
     /// Whether values of this micro-batch are exchanged when backward has completed them.
@@ -88,7 +89,7 @@ class GradientSums final : public GradientListener {
     virtual void exchanged(GradientSums&, Stream&) {}
     /// Whether `sums` of the bucket alone are sums: of other parts, only their owners have any.
     virtual bool has_own_sums_only() const = 0;
-    bool divides() const { return bucket->share.divides(nn::Divided::masters); }
+    bool shards_masters() const { return bucket->shard.shards(nn::Sharded::masters); }
     /// Of values of the bucket.
     Stored own_part(const Stored& whole) const;
   };
@@ -96,21 +97,21 @@ class GradientSums final : public GradientListener {
   class OfMicroBatches;
   void begin(Stream&, const Gradient&) override;
   void complete(Stream&, const Gradient&) override;
-  void share_scales(Stream&, Part&, const Sharers&, const SharedEnd&, const CommConfig&);
+  void share_scales(Stream&, BucketSum&, const Sharers&, const SharedEnd&, const CommConfig&);
   void visit_factor(StateVisitor&, const Parameter&);
   void visit_tables(StateVisitor&);
-  void sum(Stream&, Part&);
-  void sum_values(Stream&, Part&, const Tensor& values);
-  void sum_own_part(Stream&, const Part&, const Tensor& values);
-  void sum_of_micro_batch(Stream&, Part&);
-  void add_micro_batch(Stream&, Part&);
-  void sum_copies(Stream&, const Part&, const Stored& own);
-  void add_parts(Stream&, Part&, const Tensor& values, const Stored& sum, bool adds);
-  Stored gathered(Stream&, const Part&);
+  void sum(Stream&, BucketSum&);
+  void sum_values(Stream&, BucketSum&, const Tensor& values);
+  void sum_own_part(Stream&, const BucketSum&, const Tensor& values);
+  void sum_of_micro_batch(Stream&, BucketSum&);
+  void add_micro_batch(Stream&, BucketSum&);
+  void sum_copies(Stream&, const BucketSum&, const Stored& own);
+  void add_parts(Stream&, BucketSum&, const Tensor& values, const Stored& sum, bool adds);
+  Stored gathered(Stream&, const BucketSum&);
 
   const nn::Parameters& parameters_;
-  std::vector<std::unique_ptr<Part>> parts_;
-  std::unordered_map<const Gradient*, std::size_t> part_of_;
+  std::vector<std::unique_ptr<BucketSum>> bucket_sums_;
+  std::unordered_map<const Gradient*, std::size_t> number_of_;
   int micro_batch_ = 0, micro_batches_ = 1;  // the current one of this step
   bool exchanges_ = true;
   Stream* side_;
@@ -119,7 +120,7 @@ class GradientSums final : public GradientListener {
   comm::SelfCommunicator alone_;
   struct Exchange {
     bool begun = false;  // since the last join()
-    Point end;           // of the last one
+    StreamEvent end;     // of the last one
   };
   std::unordered_map<const void*, Exchange> exchanges_of_;  // of memory that buckets share in turn
 };

@@ -52,7 +52,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, frozen, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
   axes.partition().set_beside(*beside_products_);
-  if (divides_masters()) owners_.push_back(&axes.shards());
+  if (shards_masters()) owners_.push_back(&axes.shards());
   else if (axes.divides_experts()) owners_.push_back(&axes.experts());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
     if (model->size() > 1) owners_.push_back(model);
@@ -90,10 +90,10 @@ void Sharding::sum_over_parts(Stream& stream, const Tensor& x) {
 }
 
 void Sharding::max_over_masters(Stream& stream, const Tensor& x) {
-  if (divides_masters()) axes_.shards().all_reduce(stream, x, comm::Reduction::max);
+  if (shards_masters()) axes_.shards().all_reduce(stream, x, comm::Reduction::max);
 }
 
-bool Sharding::data_ranks_meet() const { return axes_.divides_experts() || parameters_.share().divides(nn::Divided::weights); }
+bool Sharding::data_ranks_meet() const { return axes_.divides_experts() || parameters_.shard().shards(nn::Sharded::weights); }
 
 bool Sharding::computes_alone() const {
   return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !data_ranks_meet();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/parallel/axes.hpp"
-#include "octet/parallel/divided_weights.hpp"
+#include "octet/parallel/sharded_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
 
 namespace octet::parallel {
@@ -25,18 +25,18 @@ class Sharding {
   void end_step(Stream&);
 
   GradientSums& gradient_sums() { return gradient_sums_; }
-  DividedWeights& weights() { return weights_; }
+  ShardedWeights& weights() { return weights_; }
   /// x = its sum over the ranks that have parts of the state. f64.
   void sum_over_parts(Stream&, const Tensor& x);
   /// x = its maximum over the ranks that divide masters.
   void max_over_masters(Stream&, const Tensor& x);
 
   /// Whether ranks have parts of the state, so that each saves its own.
-  bool divides_state() const { return !owners_.empty(); }
+  bool shards_state() const { return !owners_.empty(); }
   /// Of this rank's parts: false where another rank has the same and saves them.
-  bool saves_parts() const { return divides_masters() ? axes_.same_shard().rank() == 0 : axes_.data().rank() < axes_.experts().size(); }
+  bool saves_parts() const { return shards_masters() ? axes_.same_shard().rank() == 0 : axes_.data().rank() < axes_.experts().size(); }
   /// The ranks whose parts together are the state.
-  comm::Communicator& state_ranks() { return divides_state() ? axes_.all() : axes_.alone(); }
+  comm::Communicator& state_ranks() { return shards_state() ? axes_.all() : axes_.alone(); }
   /// Whether data ranks exchange something in each forward, so that all of them make the same ones.
   bool data_ranks_meet() const;
   /// Whether a forward and its backward exchange nothing with other ranks.
@@ -48,7 +48,7 @@ class Sharding {
   void visit_state(StateVisitor&);
 
  private:
-  bool divides_masters() const { return parameters_.share().divides(nn::Divided::masters); }
+  bool shards_masters() const { return parameters_.shard().shards(nn::Sharded::masters); }
 
   Axes& axes_;
   const nn::Parameters& parameters_;
@@ -58,7 +58,7 @@ class Sharding {
   CopiedGradients copied_gradients_;
   std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null
   GradientSums gradient_sums_;
-  DividedWeights weights_;
+  ShardedWeights weights_;
   std::vector<comm::Communicator*> owners_;  // of parts of the state
   bool exchanges_ = true;                    // in this step
 };

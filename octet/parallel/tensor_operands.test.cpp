@@ -157,7 +157,7 @@ std::vector<Operand> weights_of(int parts, scaling::WeightCodes codes, Storage s
     Stream stream(Device::cpu);
     TensorGroup group(ranks, TensorWire::activations);
     scaling::Precision precision({.recipe = "current", .weights = codes});
-    nn::Linear layer("layer", {.in = 64, .out = own_part(group, columns).count, .cut = own_rows(group, {columns, 64})}, precision);
+    nn::Linear layer("layer", {.in = 64, .out = own_range(group, columns).count, .cut = own_rows(group, {columns, 64})}, precision);
     nn::Parameters parameters(stream, layer, false, {.values = storage});
     precision.allocate(stream);
     nn::WeightScales scales(stream, group, layer);

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "octet/python/aside.hpp"
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 
 namespace octet::python {
 

@@ -19,7 +19,7 @@ using scaling::Operand;
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
 using Floats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-using Part = std::tuple<std::vector<std::int64_t>, std::string, bool>;
+using Buffer = std::tuple<std::vector<std::int64_t>, std::string, bool>;
 using Layout = OperandCodec::Layout;
 
 /// Memory of the caller, who keeps it until work put into the queue is done. A number, since a conversion of each tensor would take the
@@ -54,9 +54,9 @@ std::vector<void*> pointers(const Addresses& addresses) {
   return out;
 }
 
-std::vector<Part> parts_of(const Layout& layout) {
-  std::vector<Part> out;
-  for (const OperandCodec::Part& p : layout.parts) {
+std::vector<Buffer> parts_of(const Layout& layout) {
+  std::vector<Buffer> out;
+  for (const OperandCodec::Buffer& p : layout.parts) {
     std::vector<std::int64_t> shape;
     for (int i = 0; i < p.shape.rank; ++i) shape.push_back(p.shape[i]);
     out.emplace_back(shape, storage_name(p.dtype), p.of_columns);

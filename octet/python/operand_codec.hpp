@@ -49,7 +49,7 @@ class OperandCodec {
     bool rows = true, cols = true;
   };
   /// Memory that the caller allocates for a request: that of the columns first.
-  struct Part {
+  struct Buffer {
     Shape shape;
     DType dtype;
     bool of_columns;
@@ -57,7 +57,7 @@ class OperandCodec {
   /// Shapes and places of a request's codes. It is made once per request, and the codec outlives it.
   struct Layout {
     Request request;
-    std::vector<Part> parts;
+    std::vector<Buffer> parts;
     QTensor operands;                                 // without memory; a known descale has its own
     std::array<int, 4> at = {-1, -1, -1, -1};         // the parts of codes and descales of the columns, then of the rows; -1: none
     QTensor in(std::span<void* const> memory) const;  // the operands in memory for the parts

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "octet/scaling/precision.hpp"
-#include "octet/scaling/scale_slots.hpp"
+#include "octet/scaling/scale_table.hpp"
 
 namespace octet::scaling {
 namespace {
@@ -23,12 +23,12 @@ std::vector<QuantizerState> Precision::quantizer_states(Stream& stream) const {
   const std::vector<float> history = values_of(stream, slots_.history());
   for (std::size_t i = 0; i < history.size(); ++i) out[i % n].maxima.push_back(history[i]);
   for (const Member& m : members_) {
-    ScaleSlots* const scales = m.recipe->scale_slots();
+    ScaleTable* const scales = m.recipe->scale_table();
     if (scales == nullptr || m.slots.size() == 0) continue;
     const std::vector<float> scale = values_of(stream, scales->scale()), descale = values_of(stream, scales->descale());
     for (std::size_t i = 0; i < std::size_t(m.slots.size()); ++i) {
       QuantizerState& q = out[std::size_t(m.slots.first()) + i];
-      q.scale = scale[i * ScaleSlots::stride], q.descale = descale[i * ScaleSlots::stride];
+      q.scale = scale[i * ScaleTable::stride], q.descale = descale[i * ScaleTable::stride];
     }
   }
   return out;
@@ -47,12 +47,12 @@ int Precision::set_quantizer_states(Stream& stream, std::span<const QuantizerSta
     if (const QuantizerState* q = from[i % n]; q != nullptr && i / n < q->maxima.size()) history[i] = q->maxima[i / n];
   upload(stream, history.data(), slots_.history());
   for (const Member& m : members_) {
-    ScaleSlots* const scales = m.recipe->scale_slots();
+    ScaleTable* const scales = m.recipe->scale_table();
     if (scales == nullptr || m.slots.size() == 0) continue;
     std::vector<float> scale = values_of(stream, scales->scale()), descale = values_of(stream, scales->descale());
     for (std::size_t i = 0; i < std::size_t(m.slots.size()); ++i)
       if (const QuantizerState* q = from[std::size_t(m.slots.first()) + i]; q != nullptr)
-        scale[i * ScaleSlots::stride] = q->scale, descale[i * ScaleSlots::stride] = q->descale;
+        scale[i * ScaleTable::stride] = q->scale, descale[i * ScaleTable::stride] = q->descale;
     upload(stream, scale.data(), scales->scale()), upload(stream, descale.data(), scales->descale());
   }
   return int(std::ranges::count(from, nullptr));

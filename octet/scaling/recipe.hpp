@@ -46,7 +46,7 @@ struct Formats {
   DType of(Operand operand) const { return is_gradient(operand) ? gradient : forward; }
 };
 
-class ScaleSlots;
+class ScaleTable;
 
 /// A scaling scheme for linear layers of a model, or for some of their operands, with their shared state. Lives as long as the
 /// model.
@@ -77,7 +77,7 @@ class Recipe {
   /// State that end_step() keeps from step to step, besides the maxima.
   virtual void visit_state(StateVisitor&) {}
   /// That state as one scale per slot; null if there is none.
-  virtual ScaleSlots* scale_slots() { return nullptr; }
+  virtual ScaleTable* scale_table() { return nullptr; }
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
   /// Most rows of a weight that share a scale in one of its orientations, unless all do. Those of each matrix of a stack must be a

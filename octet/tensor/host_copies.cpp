@@ -19,10 +19,10 @@ constexpr std::size_t most_threads = 8;                    // new pages of the h
 // One thread's way from the device to the host.
 class HostCopies::Copier {
  public:
-  Copier(Device device, const Point& begin) {
-    if (device == Device::cuda) stream_.emplace(device), begin.hold(*stream_);
+  Copier(Device device, const StreamEvent& begin) {
+    if (device == Device::cuda) stream_.emplace(device), begin.wait(*stream_);
   }
-  void copy(const Piece& p) {
+  void copy(const Portion& p) {
     if (!stream_) return void(std::memcpy(p.to, p.from, p.bytes));
     stream_->staging().download(stream_->queue(), p.from, p.to, p.bytes);
   }
@@ -31,17 +31,17 @@ class HostCopies::Copier {
   std::optional<Stream> stream_;
 };
 
-HostCopies::HostCopies(Stream& stream, std::vector<Part> parts) : device_(stream.device()) {
-  begin_.set(stream);
-  for (const Part& p : parts)
+HostCopies::HostCopies(Stream& stream, std::vector<Copy> parts) : device_(stream.device()) {
+  begin_.record(stream);
+  for (const Copy& p : parts)
     for (std::size_t at = 0; at < p.from.bytes(); at += most_bytes)
       pieces_.push_back({p.from.u8() + at, p.to + at, std::min(most_bytes, p.from.bytes() - at)});
-  for (Piece& p : pieces_) check(p.from != nullptr, "host copies: a tensor has no memory");
+  for (Portion& p : pieces_) check(p.from != nullptr, "host copies: a tensor has no memory");
 }
 
 std::size_t HostCopies::bytes() const {
   std::size_t sum = 0;
-  for (const Piece& p : pieces_) sum += p.bytes;
+  for (const Portion& p : pieces_) sum += p.bytes;
   return sum;
 }
 

@@ -16,7 +16,7 @@ TEST(HostCopies, HaveEveryByteOfLargeAndEmptyTensors) {
     for (std::int64_t i = 0; i < n; ++i) tensors.back().u8()[i] = std::uint8_t(i * 2654435761u >> 13);
     copies.emplace_back(std::size_t(n), std::byte(0));
   }
-  std::vector<HostCopies::Part> parts;
+  std::vector<HostCopies::Copy> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) parts.push_back({tensors[i], copies[i].data()});
   HostCopies all(stream, std::move(parts));
   EXPECT_EQ(all.bytes(), (std::size_t(130) << 20) + 1008);

@@ -43,7 +43,7 @@ void Replay::run(Stream& stream, const Form& form, const Body& body) {
 
 void Replay::part(Stream& stream, const Turn& turn, int number, const Body& body) {
   if (turn.record_ == nullptr) return body();
-  Part& p = turn.record_->parts[number];
+  Section& p = turn.record_->parts[number];
   if (turn.mode_ == Mode::plain) return run(stream, turn, p, body);
   if (turn.mode_ == Mode::record) try {
       return run(stream, turn, p, body);
@@ -57,7 +57,7 @@ void Replay::part(Stream& stream, const Turn& turn, int number, const Body& body
 }
 
 // The first run on a GPU may allocate more: it chooses algorithms.
-void Replay::run(Stream& stream, const Turn& turn, Part& p, const Body& body) {
+void Replay::run(Stream& stream, const Turn& turn, Section& p, const Body& body) {
   const bool records = turn.mode_ == Mode::record, on_gpu = stream.device() == Device::cuda;
   const Work before = stream.work();
   std::uint64_t allocations = 0;

@@ -14,7 +14,7 @@ namespace octet {
 /// then recorded as CUDA graphs, and afterwards replayed with one launch each. On other devices, and while an observer is installed, they
 /// run normally. Earlier work must leave the arena in the same state each time.
 class Replay {
-  struct Part {
+  struct Section {
     int runs = 0;
     std::uint64_t allocations = 0;  // of the last run
     bool recorded = false;
@@ -23,7 +23,7 @@ class Replay {
   };
   struct Record {
     int seen = 0;
-    std::map<int, Part> parts;
+    std::map<int, Section> parts;
   };
   enum class Mode : std::uint8_t { plain, record, replay };
 
@@ -62,7 +62,7 @@ class Replay {
 
  private:
   static constexpr int eager_runs = 2;
-  void run(Stream&, const Turn&, Part&, const Body&);
+  void run(Stream&, const Turn&, Section&, const Body&);
 
   std::map<Form, Record> records_;
   bool pretends_ = false, allowed_ = true;

@@ -5,16 +5,16 @@
 namespace octet {
 
 SideWork::Piece QueuedWork::begin(Stream& stream, const Work& work) {
-  follow(side_, stream);
+  wait_for(side_, stream);
   work(side_);
-  auto end = std::make_shared<Point>();
-  end->set(side_);
+  auto end = std::make_shared<StreamEvent>();
+  end->record(side_);
   return last_ = std::move(end);
 }
 
 void QueuedWork::join(Stream& stream, const Piece& piece) {
   check(piece != nullptr, "side work: a piece of another queue is joined");
-  piece->hold(stream);
+  piece->wait(stream);
   if (piece == last_) last_.reset();
 }
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 
 namespace octet {
 
@@ -16,7 +16,7 @@ class SideWork {
  public:
   using Work = std::function<void(Stream& queue)>;
   /// A piece that has begun. Its end; null: it was at once.
-  using Piece = std::shared_ptr<const Point>;
+  using Piece = std::shared_ptr<const StreamEvent>;
 
   SideWork() = default;
   virtual ~SideWork() = default;

@@ -57,8 +57,8 @@ class Observer {
 class Stream {
  public:
   explicit Stream(Device device, Target target = {});
-  /// A side queue of `main`, which must outlive it. On a GPU its work runs beside main's, in the order that Point and follow() set
-  /// (tensor/point.hpp). It uses main's arena, in which its scratch is its own, and its counts are main's.
+  /// A side queue of `main`, which must outlive it. On a GPU its work runs beside main's, in the order that StreamEvent and wait_for() set
+  /// (tensor/stream_event.hpp). It uses main's arena, in which its scratch is its own, and its counts are main's.
   explicit Stream(Stream& main);
   ~Stream();
   Stream(const Stream&) = delete;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 #include "octet/tensor/timer.hpp"
 
 namespace octet {
@@ -83,11 +83,11 @@ TEST(Stream, ASideQueueHasScratchOfItsOwnAndSharesTheRest) {
 TEST(Stream, APlaceIsSetBeforeItIsWaitedFor) {
   Stream main(Device::cpu);
   Stream side(main);
-  Point point;
-  EXPECT_THROW(point.hold(main), ContractError);
-  point.set(side);
-  point.hold(main);
-  follow(side, main), follow(main, main);
+  StreamEvent event;
+  EXPECT_THROW(event.wait(main), ContractError);
+  event.record(side);
+  event.wait(main);
+  wait_for(side, main), wait_for(main, main);
 }
 
 // Addresses of the null device must not be touched: each of these would crash.

@@ -13,12 +13,12 @@ struct Message {
 };
 
 /// A piece of a conversation's text; `answer`: the model is to write it.
-struct ChatPart {
+struct ChatSpan {
   std::string text;
   bool answer = false;
 };
 
 /// How a model's conversations are written.
-using ChatForm = std::function<std::vector<ChatPart>(const std::vector<Message>&)>;
+using ChatForm = std::function<std::vector<ChatSpan>(const std::vector<Message>&)>;
 
 }  // namespace octet::tokenizer

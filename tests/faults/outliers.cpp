@@ -64,7 +64,7 @@ class OperandOutlier final : public Disturbance, public Observer {
 };
 
 /// Changes weights after an update, before they are quantized for the next step.
-class BetweenSteps : public Disturbance, public train::PartListener {
+class BetweenSteps : public Disturbance, public train::PhaseListener {
  public:
   explicit BetweenSteps(const Target& target) : target_(target) {}
   void before(const train::StepInputs& in) override {
@@ -72,8 +72,8 @@ class BetweenSteps : public Disturbance, public train::PartListener {
     if (in.step == target_.step - 1 || in.step == target_.step) measure(*engine_);
     if (!done_ && in.step == target_.step - 1) in.options.listener = this;
   }
-  void begins(train::StepPart part) override {
-    if (done_ || part != train::StepPart::next_codes) return;
+  void begins(train::StepPhase part) override {
+    if (done_ || part != train::StepPhase::next_codes) return;
     done_ = true;
     change(*engine_);
   }

@@ -13,7 +13,7 @@
 #include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
-#include "octet/tensor/point.hpp"
+#include "octet/tensor/stream_event.hpp"
 #include "octet/tensor/replay.hpp"
 
 namespace octet {
@@ -115,14 +115,14 @@ void check_pieces(Stream& s, Communicator& c) {
   for (int i = 0; i < 5; ++i) {
     clear(s, all), clear(s, sums);
     replay.run(s, {}, [&] {
-      follow(side, s);
+      wait_for(side, s);
       c.reduce_scatter(side, parts, sums, Reduction::sum);
       c.all_gather(s, own, all);
       c.all_to_all(s, parts, [&](std::int64_t begin, std::span<const Tensor> arrived) {
         for (int r = 0; r < c.size(); ++r)
           if (r == (c.rank() + 1) % c.size()) copy(s, arrived[std::size_t(r)], added.rows(begin, arrived[std::size_t(r)].count()));
       });
-      follow(s, side);
+      wait_for(s, side);
     });
     c.finish(s);
   }

@@ -26,7 +26,7 @@ std::uint64_t this_machine() {
   return std::hash<std::string>()(format("{} {}", boot, std::uint64_t(processes.st_ino)));
 }
 
-std::string path_of(const HostMemory::Place& p) { return format("/proc/{}/fd/{}", p.process, p.descriptor); }
+std::string path_of(const HostMemory::Handle& p) { return format("/proc/{}/fd/{}", p.process, p.descriptor); }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ HostMemory::HostMemory(std::size_t bytes) : bytes_(bytes) {
   map();
 }
 
-HostMemory::HostMemory(const Place& p, std::size_t bytes) : bytes_(bytes) {
+HostMemory::HostMemory(const Handle& p, std::size_t bytes) : bytes_(bytes) {
   if (p.machine != this_machine()) throw IoError("ranks on different machines share no memory");
   file_ = Descriptor(path_of(p), O_RDWR);
   struct stat found {};
@@ -54,6 +54,6 @@ void HostMemory::map() {
   data_ = static_cast<std::byte*>(at);
 }
 
-HostMemory::Place HostMemory::place() const { return {this_machine(), std::int32_t(getpid()), file_.number()}; }
+HostMemory::Handle HostMemory::place() const { return {this_machine(), std::int32_t(getpid()), file_.number()}; }
 
 }  // namespace octet::comm

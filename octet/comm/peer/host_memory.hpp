@@ -11,7 +11,7 @@ namespace octet::comm {
 class HostMemory {
  public:
   /// How another process of the machine finds it.
-  struct Place {
+  struct Handle {
     std::uint64_t machine = 0;  // differs between machines, boots and containers
     std::int32_t process = 0, descriptor = -1;
   };
@@ -19,13 +19,13 @@ class HostMemory {
   /// Whole pages. Throws IoError when the system refuses.
   explicit HostMemory(std::size_t bytes);
   /// That of another process, or of this one. Throws IoError when it is on another machine, has ended, or is another user's.
-  HostMemory(const Place&, std::size_t bytes);
+  HostMemory(const Handle&, std::size_t bytes);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
   /// Of memory that this process has made.
-  Place place() const;
+  Handle place() const;
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 

@@ -14,7 +14,7 @@ constexpr std::size_t bytes = 8192;
 TEST(HostMemory, IsOneForTwoProcesses) {
   HostMemory made(bytes);
   EXPECT_EQ(made.data()[bytes - 1], std::byte(0));
-  const HostMemory::Place place = made.place();
+  const HostMemory::Handle place = made.place();
   const pid_t child = fork();
   if (child == 0) {
     HostMemory opened(place, bytes);
@@ -29,7 +29,7 @@ TEST(HostMemory, IsOneForTwoProcesses) {
 
 TEST(HostMemory, OfAnotherMachineOrSizeOrOfNoProcessIsRefused) {
   const HostMemory made(bytes);
-  HostMemory::Place far = made.place(), closed = made.place();
+  HostMemory::Handle far = made.place(), closed = made.place();
   far.machine += 1, closed.descriptor = 1 << 20;
   EXPECT_THROW(HostMemory(far, bytes), IoError);
   EXPECT_THROW(HostMemory(closed, bytes), IoError);

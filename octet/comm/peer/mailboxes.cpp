@@ -55,7 +55,7 @@ std::string reason_of(const F& f) {
 // How the others reach a rank's memory.
 struct Mailboxes::Card {
   cuda::SharedMemory::Handle memory{};
-  HostMemory::Place flags{};
+  HostMemory::Handle flags{};
   std::int32_t works = 0;
 };
 
@@ -86,7 +86,7 @@ Mailboxes::Card Mailboxes::make_card() {
   for (cuda::Event& e : marks_) e = cuda::make_event(false);
   own_.emplace(piece_ * boxes * std::size_t(size_ - 1));
   if (rank_ == 0) made_ = std::make_unique<HostMemory>(flag_bytes(size_));
-  return {.memory = own_->handle(), .flags = made_ ? made_->place() : HostMemory::Place{}, .works = 1};
+  return {.memory = own_->handle(), .flags = made_ ? made_->place() : HostMemory::Handle{}, .works = 1};
 }
 
 void Mailboxes::open(std::span<const Card> cards) {

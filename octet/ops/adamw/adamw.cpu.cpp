@@ -34,7 +34,7 @@ struct PieceDraws {
     const std::uint64_t high = ops::AdamWDraws{p.key, step.updates}.stream(variable);
     const std::int64_t first = p.first + piece.begin;
     if (!p.places) return draw(p.key, high, first, piece.count, halves[variable]);
-    const Places places = ops::places_of(p);
+    const CutPositions places = ops::positions_of(p);
     std::uint16_t of_run[draw_room(piece_values + 8)];
     for (std::int64_t i = 0, n = 0; i < piece.count; i += n) {
       const std::int64_t place = places(first + i), skipped = place % 8, most = places.neighbours(first + i);

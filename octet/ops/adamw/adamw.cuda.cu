@@ -19,7 +19,7 @@ struct Parameter {
   std::int64_t count;
   std::uint64_t key;
   std::int64_t first;
-  Places places;
+  CutPositions places;
   float weight_decay;
 
   __device__ void set(ops::AdamWDraws& draws, const ops::AdamWStep& s) const {
@@ -59,8 +59,8 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
     for (int i = 0; i < batch.n; ++i) {
       const ops::AdamWParameter& p = *parameters[begin + std::size_t(i)];
       const std::int64_t count = p.value.count(), blocks = ceil_div(count, std::int64_t(threads) * packs_a_thread * N);
-      batch.parameter[i] = {p.grad.codes.data, p.value.codes.data, p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
-                            p.first,           ops::places_of(p),  float(p.weight_decay)};
+      batch.parameter[i] = {p.grad.codes.data, p.value.codes.data,   p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
+                            p.first,           ops::positions_of(p), float(p.weight_decay)};
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
     }
     adamw_kernel<P, G, M, N, Draws>

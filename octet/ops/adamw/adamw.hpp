@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "octet/tensor/places.hpp"
+#include "octet/tensor/cut_positions.hpp"
 #include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
@@ -68,7 +68,7 @@ struct AdamWParameter {
   double weight_decay = 0.1;
   std::uint64_t key = 0;      // of this parameter's draws
   std::int64_t first = 0;     // of a slice: its first element's number in the parameter, a multiple of 8
-  Tensor places = {};         // i64 [n, 4]: of a part of a larger parameter, the pieces of `Places`; none: it is the whole
+  Tensor places = {};         // i64 [n, 4]: of a part of a larger parameter, the pieces of `CutPositions`; none: it is the whole
   Tensor gradient_amax = {};  // f32 [1]: max |grad|; needed if a moment has a scale per tensor
 };
 

@@ -9,7 +9,7 @@ namespace octet::ops {
   const auto plain = [](const Stored& s) { return s.storage == Storage::f32 || s.storage == Storage::bf16; };
   return plain(p.value) && plain(p.grad) && plain(p.moments.m) && p.moments.m.storage == p.moments.v.storage;
 }
-inline Places places_of(const AdamWParameter& p) { return {p.places ? p.places.as<CutPiece>() : nullptr}; }
+inline CutPositions positions_of(const AdamWParameter& p) { return {p.places ? p.places.as<CutPiece>() : nullptr}; }
 /// f.operator()<P, G, M>() for the types of value, gradient and both moments of a plain parameter.
 template <class F>
 void with_adamw_types(const AdamWParameter& p, const F& f) {

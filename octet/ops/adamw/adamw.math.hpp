@@ -40,7 +40,7 @@ struct AdamWDraws {
 
 /// draw(e / 8) of the eight values from number `at` of a part on, each with the bits of its element e of the whole.
 template <class Draw>
-OCTET_HD RandomWords words_at(const Places& places, std::int64_t at, const Draw& draw) {
+OCTET_HD RandomWords words_at(const CutPositions& places, std::int64_t at, const Draw& draw) {
   const std::int64_t first = places(at);
   if (first % 8 == 0 && places(at + 7) == first + 7) return draw(first / 8);
   RandomWords out{}, drawn{};
@@ -61,7 +61,7 @@ OCTET_HD RandomWords words_at(const Places& places, std::int64_t at, const Draw&
 
 /// Those of a part of a larger parameter.
 struct AdamWPlacedDraws : AdamWDraws {
-  Places places;
+  CutPositions places;
 
   template <class Lanes, class Cursor, class X>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {

@@ -17,7 +17,7 @@ struct AdamWViews {
   float* maxima;               // [3] of the new value, m and v; null without scales per tensor
   std::uint64_t key;
   std::int64_t first;  // see AdamWParameter
-  Places places;
+  CutPositions places;
   float weight_decay;
 
   OCTET_HD StoredView& of(int variable) { return variable == 0 ? value : variable == 1 ? m : v; }

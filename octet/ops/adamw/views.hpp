@@ -15,7 +15,7 @@ namespace octet::ops {
           .maxima = maxima ? maxima.f32() + 3 * i : nullptr,
           .key = p.key,
           .first = p.first,
-          .places = places_of(p),
+          .places = positions_of(p),
           .weight_decay = float(p.weight_decay)};
 }
 

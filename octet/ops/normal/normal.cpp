@@ -4,7 +4,7 @@
 namespace octet::ops {
 namespace {
 
-Tensor places_of(Stream& stream, std::vector<CutPiece> pieces) {
+Tensor positions_of(Stream& stream, std::vector<CutPiece> pieces) {
   pieces.push_back(end_of_places);
   const Tensor out = stream.empty({std::int64_t(pieces.size()), 4}, DType::i64, Lifetime::scratch, Category::workspace);
   upload(stream, pieces.data(), out);
@@ -31,7 +31,7 @@ void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Stor
   if (out.count() == 0 && !twice) return;  // scalars of a tensor there are in any case
   const Scope scope(stream);
   const Tensor maximum = twice ? stream.zeros({1}, DType::f32, Lifetime::scratch, Category::workspace) : Tensor{};
-  const Tensor places = places_of(stream, cut ? x.cut->pieces : Cut::copied(x.whole, 1, true).pieces);
+  const Tensor places = positions_of(stream, cut ? x.cut->pieces : Cut::copied(x.whole, 1, true).pieces);
   OCTET_LAUNCH(stream, fill_stored_normal,
                {.key = key, .deviation = float(deviation), .out = x, .maximum = maximum, .places = {places.as<CutPiece>()}});
 }

@@ -36,7 +36,7 @@ __device__ __forceinline__ float normal_value(std::uint64_t key, std::int64_t pl
 
 /// A thread's eight values of a group of a slice.
 struct NormalGroup {
-  Places places;
+  CutPositions places;
   std::int64_t first, count;
   std::uint64_t key;
   float deviation;

@@ -2,15 +2,15 @@
 
 #include "octet/ops/normal/normal.hpp"
 #include "octet/tensor/backend.hpp"
-#include "octet/tensor/places.hpp"
+#include "octet/tensor/cut_positions.hpp"
 
 namespace octet::ops {
 struct FillStoredNormal {
   std::uint64_t key;
   float deviation;
   const StoredSlice& out;
-  Tensor maximum;  // f32 [1], 0: per-tensor scales only
-  Places places;   // of the variable's values
+  Tensor maximum;       // f32 [1], 0: per-tensor scales only
+  CutPositions places;  // of the variable's values
 };
 }  // namespace octet::ops
 

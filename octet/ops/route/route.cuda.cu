@@ -31,15 +31,15 @@ struct WarpToken {
     return __any_sync(~0u, found);
   }
   template <class F>
-  __device__ __forceinline__ ops::Place<float> next(std::int64_t n, const ops::Place<float>& last, const F& f) const {
-    ops::Place<float> best{-__builtin_inff(), n};
+  __device__ __forceinline__ ops::Candidate<float> next(std::int64_t n, const ops::Candidate<float>& last, const F& f) const {
+    ops::Candidate<float> best{-__builtin_inff(), n};
     for (std::int64_t i = lane(); i < n; i += 32) {
-      const ops::Place<float> p{f(i), i};
+      const ops::Candidate<float> p{f(i), i};
       if (last.before(p) && p.before(best)) best = p;
     }
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      const ops::Place<float> other{__shfl_xor_sync(~0u, best.value, step), __shfl_xor_sync(~0u, int(best.index), step)};
+      const ops::Candidate<float> other{__shfl_xor_sync(~0u, best.value, step), __shfl_xor_sync(~0u, int(best.index), step)};
       if (other.before(best)) best = other;
     }
     return best;

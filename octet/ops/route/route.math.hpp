@@ -15,11 +15,11 @@ inline constexpr int token_lanes = 32;
 
 /// The place of an expert, or of a group, in the order of choice: by descending value, of equal ones by ascending index.
 template <class V>
-struct Place {
+struct Candidate {
   V value;
   std::int64_t index;
 
-  OCTET_HD bool before(const Place& b) const { return value > b.value || (value == b.value && index < b.index); }
+  OCTET_HD bool before(const Candidate& b) const { return value > b.value || (value == b.value && index < b.index); }
 };
 
 template <class V>
@@ -44,10 +44,10 @@ struct WholeToken {
   }
   /// The first place after `last`.
   template <class F>
-  OCTET_HD Place<V> next(std::int64_t n, const Place<V>& last, const F& f) const {
-    Place<V> best{V(-__builtin_inff()), n};
+  OCTET_HD Candidate<V> next(std::int64_t n, const Candidate<V>& last, const F& f) const {
+    Candidate<V> best{V(-__builtin_inff()), n};
     for (std::int64_t i = 0; i < n; ++i) {
-      const Place<V> p{f(i), i};
+      const Candidate<V> p{f(i), i};
       if (last.before(p) && p.before(best)) best = p;
     }
     return best;
@@ -57,7 +57,7 @@ struct WholeToken {
 };
 
 template <class V>
-OCTET_HD Place<V> before_all() {
+OCTET_HD Candidate<V> before_all() {
   return {V(__builtin_inff()), -1};
 }
 
@@ -117,7 +117,7 @@ OCTET_HD std::uint64_t kept_groups(Lanes lanes, const Routing& r, std::int64_t e
   if (r.kept_groups == r.groups) return ~std::uint64_t(0);
   const std::int64_t size = experts / r.groups;
   std::uint64_t kept = 0;
-  Place<V> last = before_all<V>();
+  Candidate<V> last = before_all<V>();
   for (std::int64_t n = 0; n < r.kept_groups; ++n) {
     last = lanes.next(r.groups, last, [&](std::int64_t g) { return group_rank(r.group_score, scores, bias, g * size, size); });
     kept |= std::uint64_t(1) << last.index;
@@ -132,7 +132,7 @@ OCTET_HD void route_row(Lanes lanes, const Routing& r, std::int64_t token, std::
   lanes.meet();
   const std::uint64_t kept = finite ? kept_groups(lanes, r, experts, scores, bias) : 0;
   const std::int64_t size = experts / r.groups;
-  Place<V> last = before_all<V>();
+  Candidate<V> last = before_all<V>();
   V sum{};
   for (std::int64_t k = 0; k < r.choices; ++k) {
     if (r.in_turn) {

@@ -2,7 +2,7 @@
 
 #include "octet/ops/amax_history/amax_history.hpp"
 #include "octet/scaling/from_data.hpp"
-#include "octet/scaling/scale_slots.hpp"
+#include "octet/scaling/scale_table.hpp"
 
 namespace octet::scaling {
 namespace {
@@ -33,12 +33,12 @@ class Delayed final : public Recipe {
                                        .choice = options_.algorithm == "max" ? ops::AmaxChoice::max : ops::AmaxChoice::most_recent});
   }
   void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
-  ScaleSlots* scale_slots() override { return &scales_; }
+  ScaleTable* scale_table() override { return &scales_; }
 
  private:
   RecipeOptions options_;
   Formats formats_;
-  ScaleSlots scales_;
+  ScaleTable scales_;
 };
 
 }  // namespace

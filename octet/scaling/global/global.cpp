@@ -2,7 +2,7 @@
 
 #include "octet/ops/shared_scale/shared_scale.hpp"
 #include "octet/scaling/from_data.hpp"
-#include "octet/scaling/scale_slots.hpp"
+#include "octet/scaling/scale_table.hpp"
 
 namespace octet::scaling {
 namespace {
@@ -33,13 +33,13 @@ class Global final : public Recipe {
     clear(stream, slots.amax());
   }
   void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
-  ScaleSlots* scale_slots() override { return &scales_; }
+  ScaleTable* scale_table() override { return &scales_; }
 
  private:
   Formats formats_;
   bool unscaled_;
   int calibration_passes_;
-  ScaleSlots scales_;
+  ScaleTable scales_;
 };
 
 }  // namespace

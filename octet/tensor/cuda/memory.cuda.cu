@@ -104,7 +104,7 @@ Pages::~Pages() {
   if (data_ == nullptr) return;
   cudaDeviceSynchronize();
   const CUdeviceptr at = reinterpret_cast<CUdeviceptr>(data_);
-  for (const Part& part : parts_) driver().unmap(at + part.begin, part.bytes), driver().release(part.handle);
+  for (const Mapping& part : parts_) driver().unmap(at + part.begin, part.bytes), driver().release(part.handle);
   driver().free(at, bytes_);
 }
 

@@ -29,13 +29,13 @@ class Pages {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  struct Part {
+  struct Mapping {
     std::uint64_t handle;
     std::size_t begin, bytes;
   };
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0, taken_ = 0;
-  std::vector<Part> parts_;
+  std::vector<Mapping> parts_;
 };
 
 /// Memory of the host, at its own addresses, that the GPU can read and write over its bus: grows as Pages do. Owns it.

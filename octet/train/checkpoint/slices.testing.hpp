@@ -13,7 +13,7 @@ namespace octet::train::testing {
 
 /// Writes this rank's part; all ranks that divide the state call it.
 inline void save(Engine& e, int rank, const std::string& folder) {
-  if (rank > 0 && !e.divides_state()) return;
+  if (rank > 0 && !e.shards_state()) return;
   Capture capture(e.stream, rank == 0 ? Capture::What::all : e.saves_parts() ? Capture::What::slices : Capture::What::none);
   e.visit_state(capture);
   const Snapshot s = capture.take();

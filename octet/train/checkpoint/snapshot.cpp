@@ -110,7 +110,7 @@ Snapshot Capture::begin() {
   out.bytes = header.size() + std::size_t(layout.empty() ? 0 : layout.back().end);
   out.file = memory_for(out.bytes);
   std::memcpy(out.file.get(), header.data(), header.size());
-  std::vector<HostCopies::Part> large;
+  std::vector<HostCopies::Copy> large;
   for (const io::TensorEntry& entry : layout) {
     const Item& item = *by_name.at(entry.spec.name);
     std::byte* to = out.file.get() + header.size() + entry.begin;

@@ -93,11 +93,11 @@ std::optional<StateFiles::Variable> StateFiles::variable(const std::string& name
   const auto slices = slices_.find(name);
   if (slices == slices_.end()) return {};
   out.whole = false;
-  const auto refuse = [&](const Place& at) {
+  const auto refuse = [&](const SliceLocation& at) {
     throw DataError(
         format("{}: the slices of {} do not cover it; the checkpoint was damaged", printable(files_[at.file].path()), printable(name)));
   };
-  for (const Place& at : slices->second) {
+  for (const SliceLocation& at : slices->second) {
     const auto part = find_variable(files_[at.file], at.name);
     if (!part || (out.count > 0 && part->storage != out.storage) || !is_within(at.place, part->codes.count())) refuse(at);
     add(out, at.place, *part);

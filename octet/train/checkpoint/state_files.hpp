@@ -65,12 +65,12 @@ class StateFiles {
 
  private:
   std::vector<io::SafetensorsFile> files_;
-  struct Place {
+  struct SliceLocation {
     std::size_t file = 0;
     std::string name;
     CutPiece place;  // without the count
   };
-  std::map<std::string, std::vector<Place>> slices_;  // by variable
+  std::map<std::string, std::vector<SliceLocation>> slices_;  // by variable
 };
 
 /// All its values, exactly.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/text.hpp"
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/parallel/tensor_group.hpp"
 
@@ -38,7 +38,7 @@ struct OwningShard : ModelShard {
     parameters = std::move(trained.all), stacks = std::move(trained.stacks);
   }
 
-  comm::PlannedCommunicator ranks;
+  comm::DryRunCommunicator ranks;
   std::unique_ptr<nn::Partition> partition;
   scaling::Precision precision{scaling::PrecisionConfig{}};
   nn::DropoutDraws draws;

@@ -28,7 +28,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       length_(config_),
       resumed_(resumed_run(options.resume, config_, corpus, ranks_)),
       companions_(checked_model()),
-      plan_(place().dry_run(engine_config(config_))),
+      plan_(placement().dry_run(engine_config(config_))),
       engine_(planned_engine()),
       run_(config_, facts(), companions_, resumed_, engine().stream, ranks_),
       loader_(corpus.training(), loader_options()),
@@ -70,7 +70,7 @@ models::Companions Trainer::checked_model() {
   return companions;
 }
 
-EnginePlace Trainer::place() {
+EnginePlacement Trainer::placement() {
   const Device device = machine::device_named(config_.device);
   return {.device = device,
           .target = machine::machine_target(device, config_.deterministic),
@@ -83,7 +83,7 @@ EnginePlace Trainer::place() {
 
 // Its weights are the first ones, unless those of a checkpoint follow.
 RunEngine Trainer::planned_engine() {
-  const EnginePlace at = place();
+  const EnginePlacement at = placement();
   if (options_.trace_steps > 0) tracer_.emplace(at.device, options_.trace_steps, at.ranks);
   const EngineConfig wanted = engine_config(config_, resumed_.precision);
   const DryRun dry = resumed_.precision == PrecisionNow{config_.recipe.recipe} ? plan_ : at.dry_run(wanted);

@@ -57,7 +57,7 @@ class Trainer {
   // Each makes or checks one part for the constructor, in this order.
   RunConfig checked(RunConfig);
   models::Companions checked_model();  // before memory is allocated and a folder is made
-  EnginePlace place();
+  EnginePlacement placement();
   RunEngine planned_engine();
   void begin_weights(Engine&);
   telemetry::RunFacts facts();

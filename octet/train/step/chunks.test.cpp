@@ -56,9 +56,9 @@ Result of_whole(const EngineConfig& c) {
 }
 
 /// The forwards of all micro-batches, and then their backwards: every chunk has all of them in flight.
-Result of_chunks(EngineConfig c, const std::vector<models::Chunk>& chunks) {
+Result of_chunks(EngineConfig c, const std::vector<models::ModelChunk>& chunks) {
   std::vector<std::unique_ptr<Engine>> engines;
-  for (const models::Chunk& chunk : chunks) {
+  for (const models::ModelChunk& chunk : chunks) {
     c.model.chunks = {chunk};
     engines.push_back(std::make_unique<Engine>(c, Device::cpu, machine::machine_target(Device::cpu)));
     begin_steps(*engines.back());
@@ -119,7 +119,7 @@ TEST(Chunks, HaveTheirOwnParametersAndTheWholeModelsQuantizers) {
   EngineConfig c = config_of("llama", "current", {});
   const Engine whole(c, Device::null, {});
   std::size_t parameters = 0;
-  for (const models::Chunk& chunk : {models::Chunk{0, 2}, models::Chunk{2, 5}}) {
+  for (const models::ModelChunk& chunk : {models::ModelChunk{0, 2}, models::ModelChunk{2, 5}}) {
     c.model.chunks = {chunk};
     const Engine e(c, Device::null, {});
     for (const Parameter* p : e.parameters.list()) {

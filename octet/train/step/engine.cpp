@@ -19,21 +19,21 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
           .codes = !c.average};
 }
 
-nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
-  const bool divides = c.optimizer && ranks.size() > 1;
-  return {.part = ranks.rank(), .parts = ranks.size(), .divided = divides ? nn::Divided(c.ranks.zero) : nn::Divided::nothing};
+nn::Shard shard_of(const EngineConfig& c, const comm::Communicator& ranks) {
+  const bool shards = c.optimizer && ranks.size() > 1;
+  return {.index = ranks.rank(), .count = ranks.size(), .sharded = shards ? nn::Sharded(c.ranks.zero) : nn::Sharded::nothing};
 }
 
 // Experts have no copies where each is on one rank.
-nn::Shares shares_of(const EngineConfig& c, parallel::Axes& axes) {
-  return {share_of(c, axes.shards()), share_of(c, axes.shards_of_stacks()), axes.experts().rank(), axes.experts().size()};
+nn::Shards shards_of(const EngineConfig& c, parallel::Axes& axes) {
+  return {shard_of(c, axes.shards()), shard_of(c, axes.shards_of_stacks()), axes.experts().rank(), axes.experts().size()};
 }
 
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
-  if (share_of(c, axes.shards()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
+  if (shard_of(c, axes.shards()).shards(nn::Sharded::weights)) out.weights = scaling::WeightCodes::on_demand;
   out.frozen_weights = bool(c.adapters);
   return out;
 }
@@ -73,8 +73,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       precision(precision_of(c, axes)),
       objective(nn::make_objective(c.preference)),
       model(make_model(stream, c, precision, axes, *objective, draws)),
-      frozen(stream, *model, precision.activations(), shares_of(c, axes)),
-      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shares_of(c, axes)),
+      frozen(stream, *model, precision.activations(), shards_of(c, axes)),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), shards_of(c, axes)),
       sharding(stream, axes, parameters, frozen.buckets(), c.comm, c.optimizer.has_value(), shared_by_stages(c, *model)),
       weight_scales(stream, axes.parts(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member(),

@@ -58,7 +58,7 @@ class Engine {
   /// A batch, or this rank's part of it, on the device.
   models::TokenBatch upload(const data::Batch&, Region);
   nn::Partition& partition() { return axes.partition(); }
-  bool divides_state() const { return sharding.divides_state(); }
+  bool shards_state() const { return sharding.shards_state(); }
   bool saves_parts() const { return sharding.saves_parts(); }
   /// Forward and backward of the micro-batches of a step of so many tokens. `proceeds` and the piece: as Pipeline::Step.
   bool train(std::span<const data::Batch>, const scaling::Pass&, std::int64_t tokens, const std::function<bool()>& proceeds,

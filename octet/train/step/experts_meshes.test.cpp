@@ -98,12 +98,12 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhereForwardsAndBackwardsA
 }
 
 // Pieces of passes, and exchanges beside computation.
-struct Timeline final : PartListener, comm::CallListener {
+struct Timeline final : PhaseListener, comm::CallListener {
   struct Span {
     std::string name;
     double begin, end;
   };
-  void begins(StepPart) override {}
+  void begins(StepPhase) override {}
   void called(const comm::Call&, std::int64_t, double, double) override {}
   void piece(const std::string& pass, std::string_view piece, double begin, double end) override {
     pieces.push_back({format("{} {}", pass, piece), begin, end});

@@ -75,7 +75,7 @@ std::string found_again(Engine& e, std::span<const data::Batch> micro_batches, c
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
-  if (e.parameters.share().divides(nn::Divided::gradients)) return "";  // they share memory in turn
+  if (e.parameters.shard().shards(nn::Sharded::gradients)) return "";  // they share memory in turn
   const auto gradient = nonfinite_variable(e.stream, e.parameters.gradients());
   return gradient ? e.parameters.list()[*gradient]->path + ".grad" : "";
 }

@@ -87,7 +87,7 @@ void Pipeline::run(const Course& course, std::span<const data::Batch> batches, c
     else if (a.sends() || !a.transfers()) send(a, batches);
     else receive(a, batches);
   }
-  for (const auto& [slot, border] : leaving_) transfers_.finish_send(border);
+  for (const auto& [slot, boundary] : leaving_) transfers_.finish_send(boundary);
   leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
   step.after();
@@ -105,35 +105,35 @@ void Pipeline::compute(const PipelineAction& a, const Course& course, std::span<
 // Gradients have draws of their micro-batch, so each pass begins it again. On a GPU the work of both is in the order of their turns.
 void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Course& course, std::span<const data::Batch> batches,
                     const Step& step) {
-  follow(*beside_, stream_);
+  wait_for(*beside_, stream_);
   turns_.run({.name = format("forward of micro-batch {}", a.micro_batch),
               .work = [&] { compute(a, course, batches, step); },
               .resumed =
                   [&] {
-                    follow(stream_, *beside_);
+                    wait_for(stream_, *beside_);
                     step.before(a.micro_batch);
                   }},
              {.name = format("backward of micro-batch {}", b.micro_batch),
               .work =
                   [&] {
-                    follow(*beside_, stream_);
+                    wait_for(*beside_, stream_);
                     backward({b.micro_batch, b.chunk}, step, *beside_);
                   },
               .resumed =
                   [&] {
                     step.before(b.micro_batch);
-                    follow(*beside_, stream_);
+                    wait_for(*beside_, stream_);
                   },
               .attends_first = false},
              step.piece);
-  follow(stream_, *beside_);
+  wait_for(stream_, *beside_);
 }
 
 void Pipeline::receive(const PipelineAction& a, std::span<const data::Batch> batches) {
   const Key key{a.micro_batch, a.chunk};
   if (a.kind == Kind::receive_activation) return transfers_.receive(stream_, open(key, batches[std::size_t(a.micro_batch)]).in, a.peer);
   transfers_.finish_send(flights_.at(key).output);
-  transfers_.receive(stream_, flights_.at(key).border, a.peer);
+  transfers_.receive(stream_, flights_.at(key).boundary, a.peer);
 }
 
 // To another stage, or into the other chunk of this one.
@@ -142,8 +142,8 @@ void Pipeline::send(const PipelineAction& a, std::span<const data::Batch> batche
   switch (a.kind) {
     case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
     case Kind::send_gradient: send_gradient(key, a.peer); break;
-    case Kind::keep_activation: copy(stream_, flights_.at(key).border, open(other, batches[std::size_t(a.micro_batch)]).in); break;
-    default: copy(stream_, flights_.at(key).border, flights_.at(other).border); give_back(key, Use::borders);
+    case Kind::keep_activation: copy(stream_, flights_.at(key).boundary, open(other, batches[std::size_t(a.micro_batch)]).in); break;
+    default: copy(stream_, flights_.at(key).boundary, flights_.at(other).boundary); give_back(key, Use::boundaries);
   }
 }
 
@@ -167,12 +167,12 @@ void Pipeline::give_back(const Key& key, Use use) {
 
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
-  const Region borders = take(f, Use::borders);
-  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) transfers_.finish_send(last.mapped());
-  f.batch = upload(stream_, batch, borders, member_);
-  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders);
-  f.border = model_.border(stream_, f.batch, borders);
-  f.codes = transfers_.codes_for(stream_, f.border, borders);
+  const Region boundaries = take(f, Use::boundaries);
+  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::boundaries)])) transfers_.finish_send(last.mapped());
+  f.batch = upload(stream_, batch, boundaries, member_);
+  if (!embeds(key.second)) f.in = model_.boundary(stream_, f.batch, boundaries);
+  f.boundary = model_.boundary(stream_, f.batch, boundaries);
+  f.codes = transfers_.codes_for(stream_, f.boundary, boundaries);
   return f;
 }
 
@@ -197,7 +197,7 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
                     std::bit_cast<std::int32_t>(step.factor.constant),
                     std::int64_t(stream_.arena().mark(stream_.own(Lifetime::scratch)).bytes)};
   form.insert(form.end(), f.slots.begin(), f.slots.end());
-  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.border, step.factor.loss_scale,
+  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.boundary, step.factor.loss_scale,
                           step.sums.sum, step.sums.counted})
     form.push_back(address(t));
   return form;
@@ -218,16 +218,16 @@ void Pipeline::forward(const Key& key, bool defers, std::span<const data::Batch>
   f.turn = turn_of(key, f, int(batches.size()), step);
   recordings_.part(stream_, f.turn, forward_part, [&] {
     model_.forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
-                   {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
+                   {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.boundary});
   });
 }
 
 void Pipeline::backward(const Key& key, const Step& step, Stream& stream) {
   Flight& f = flights_.at(key);
   step.before(key.first);
-  recordings_.part(stream, f.turn, backward_part, [&] { model_.backward(stream, f.batch, pass_of(f, step), f.border); });
+  recordings_.part(stream, f.turn, backward_part, [&] { model_.backward(stream, f.batch, pass_of(f, step), f.boundary); });
   give_back(key, Use::saved);
-  if (embeds(key.second)) give_back(key, Use::borders);
+  if (embeds(key.second)) give_back(key, Use::boundaries);
 }
 
 void Pipeline::weight_gradient(const Key& key, const Step& step) {
@@ -237,19 +237,19 @@ void Pipeline::weight_gradient(const Key& key, const Step& step) {
   give_back(key, Use::operands);
 }
 
-// The next chunk reads a chunk's border, on the next stage or here.
+// The next chunk reads a chunk's boundary, on the next stage or here.
 template <class F>
 void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
-  const Region borders = region(Use::borders, 0);
-  const Scope scope(stream_, borders);
+  const Region boundaries = region(Use::boundaries, 0);
+  const Scope scope(stream_, boundaries);
   const int here = stages_.rank();
   Tensor in, out;
   for (int c = 0; c < shape_.chunks; ++c) {
     const int before = part(c) - 1, after = part(c) + 1;
-    if (!embeds(c) && !in) in = model_.border(stream_, batch, borders);
-    if (!has_head(c) && !out) out = model_.border(stream_, batch, borders);
+    if (!embeds(c) && !in) in = model_.boundary(stream_, batch, boundaries);
+    if (!has_head(c) && !out) out = model_.boundary(stream_, batch, boundaries);
     if (!embeds(c) && shape_.stage_of(before) != here) transfers_.receive(stream_, in, shape_.stage_of(before));
-    f(models::ChunkBorders{.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    f(models::StageBoundary{.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
     if (has_head(c)) continue;
     if (shape_.stage_of(after) == here) std::swap(in, out);
     else transfers_.send(stream_, out, shape_.stage_of(after));
@@ -259,19 +259,19 @@ void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
 void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
   const Scope scope(stream_, Lifetime::step);
   const models::TokenBatch on_device = upload(stream_, batch, Lifetime::step, member_);
-  each_chunk(on_device, [&](const models::ChunkBorders& place) { model_.loss(stream_, on_device, pass, sums, place); });
+  each_chunk(on_device, [&](const models::StageBoundary& place) { model_.loss(stream_, on_device, pass, sums, place); });
 }
 
 void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) {
-  each_chunk(batch, [&](const models::ChunkBorders& place) { model_.logits(stream_, batch, pass, last, logits, place); });
+  each_chunk(batch, [&](const models::StageBoundary& place) { model_.logits(stream_, batch, pass, last, logits, place); });
   stages_.broadcast(stream_, logits, shape_.stage_of(shape_.parts() - 1));
   stages_.finish(stream_);
 }
 
 void Pipeline::send_gradient(const Key& key, int to) {
   const Flight& f = flights_.at(key);
-  leaving_[f.slots[std::size_t(Use::borders)]] = begin_send(f, to);
-  give_back(key, Use::borders);
+  leaving_[f.slots[std::size_t(Use::boundaries)]] = begin_send(f, to);
+  give_back(key, Use::boundaries);
 }
 
 }  // namespace octet::train

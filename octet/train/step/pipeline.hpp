@@ -19,14 +19,14 @@
 
 namespace octet::train {
 
-/// One stage of a pipeline: the chunks of a model that this rank has, and the exchange of border tensors with the stages beside it.
+/// One stage of a pipeline: the chunks of a model that this rank has, and the exchange of boundary tensors with the stages beside it.
 ///
 ///   forward of chunk q    x[q + 1] = blocks(x[q])           x[q]: [T, D], in the type of activations
 ///   backward              d[q] = gradient of d[q + 1]       of the same shape and type
 ///
 /// A micro-batch in flight has slots of the region of micro-batches, each of which it gives back as soon as it can:
 ///
-///   borders    from its input's arrival until its gradient leaves; the next micro-batch there waits until it has left
+///   boundaries    from its input's arrival until its gradient leaves; the next micro-batch there waits until it has left
 ///   saved      activations, from its forward to the end of the gradient of its input
 ///   operands   of weights' gradients, from its forward to the end of these. Of micro-batches for which the schedule computes them later;
 ///              others have operands beside the activations
@@ -44,7 +44,7 @@ namespace octet::train {
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
 class Pipeline {
  public:
-  /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
+  /// The format in which boundary tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
   using Wire = parallel::TensorWire;
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
   Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
@@ -62,8 +62,8 @@ class Pipeline {
     std::function<void()> after = [] {};                       // all of these that are in flight together
     std::function<bool()> proceeds = [] { return true; };      // asked before micro-batches of which none is in flight; false: ends
     // Gradients are exchanged: with several stages by other queues, as the last micro-batch completes them. A recorded part would wait for
-    // the end of that work, and the border's gradient with it, so this micro-batch runs normally. With one stage the work of a micro-batch
-    // depends on its place.
+    // the end of that work, and the boundary's gradient with it, so this micro-batch runs normally. With one stage the work of a
+    // micro-batch depends on its place.
     bool exchanges = false;
     parallel::Turns::Piece piece = {};  // is told of each piece of passes in turn
   };
@@ -79,7 +79,7 @@ class Pipeline {
 
  private:
   /// The purpose of a slot.
-  enum class Use : std::uint8_t { saved, borders, operands };
+  enum class Use : std::uint8_t { saved, boundaries, operands };
   static constexpr int uses = 3;
 
   using Leaving = parallel::Transfers::Begun;
@@ -89,9 +89,9 @@ class Pipeline {
     std::array<int, uses> slots{-1, -1, -1};  // by use; -1: none
     std::optional<DeferredWork> later;        // the products of weights' gradients
     models::TokenBatch batch;
-    Tensor in;      // empty where the chunk embeds
-    Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
-    Stored codes;   // of a border while it is sent, if codes travel: the output's have arrived before the gradient's are made
+    Tensor in;        // empty where the chunk embeds
+    Tensor boundary;  // the output until it is sent, then that output's gradient, which becomes the input's
+    Stored codes;     // of a boundary while it is sent, if codes travel: the output's have arrived before the gradient's are made
     Leaving output;
     Replay::Turn turn;
   };
@@ -126,11 +126,11 @@ class Pipeline {
   void pair(const parallel::PipelineAction& forward, const parallel::PipelineAction& backward, const Course&, std::span<const data::Batch>,
             const Step&);
   void weight_gradient(const Key&, const Step&);
-  /// f(borders) for each chunk of this stage, without saved activations.
+  /// f(boundaries) for each chunk of this stage, without saved activations.
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
-  /// The border leaves while this stage computes.
-  Leaving begin_send(const Flight& f, int to) { return transfers_.begin_send(stream_, f.border, f.codes, to); }
+  /// The boundary leaves while this stage computes.
+  Leaving begin_send(const Flight& f, int to) { return transfers_.begin_send(stream_, f.boundary, f.codes, to); }
   void send_gradient(const Key&, int to);
 
   Stream& stream_;
@@ -145,7 +145,7 @@ class Pipeline {
   std::map<Key, Flight> flights_;
   Replay recordings_;
   std::array<std::vector<bool>, uses> taken_;  // slots, by use
-  std::map<int, Leaving> leaving_;             // gradients of inputs, by their slot of borders
+  std::map<int, Leaving> leaving_;             // gradients of inputs, by their slot of boundaries
   std::map<int, Course> courses_;              // by the number of micro-batches
 };
 

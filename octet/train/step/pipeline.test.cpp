@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/nn/host_values.hpp"
 #include "octet/parallel/pipeline/division.hpp"
@@ -80,10 +80,10 @@ struct Shape {
   int stages, chunks, micro_batches;
 };
 
-std::vector<models::Chunk> chunks_of(const Shape& s, int stage) {
+std::vector<models::ModelChunk> chunks_of(const Shape& s, int stage) {
   const parallel::PipelineShape shape = parallel::pipeline_shape(s.schedule, s.stages, s.chunks, s.micro_batches);
   const std::vector<std::int64_t> division = parallel::divide_layers(layers, shape.parts(), {});
-  std::vector<models::Chunk> out;
+  std::vector<models::ModelChunk> out;
   int first = 0;
   for (int part = 0; part < int(division.size()); ++part) {
     const int end = first + int(division[std::size_t(part)]);
@@ -192,7 +192,7 @@ struct SlowEnd {
   ~SlowEnd() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
 };
 
-// The next stage asks for borders that it has not received after their memory was freed, and before it is told of the failure.
+// The next stage asks for boundaries that it has not received after their memory was freed, and before it is told of the failure.
 TEST(Pipeline, AStageThatFailsEndsTheOthersWithItsError) {
   const Shape s{Schedule::gpipe, 2, 1, 6};
   int ended_by_other = 0;
@@ -360,7 +360,7 @@ struct Counted {
 Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends, bool every_other_measures) {
   c.ranks = {.data = m.data, .pipeline = m.pipeline, .schedule = m.schedule, .chunks = m.chunks, .zero = m.zero};
   c.planned_ranks = int(m.data);
-  comm::PlannedCommunicator ranks(int(m.data * m.pipeline), int(m.data) * stage);
+  comm::DryRunCommunicator ranks(int(m.data * m.pipeline), int(m.data) * stage);
   Engine e(c, Device::null, {.device = Device::cuda, .multiprocessors = 132}, &ranks);
   StepRunner runner = begin_steps(e);
   if (pretends) e.pipeline.recordings().pretend();

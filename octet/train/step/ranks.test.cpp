@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RecipeOnRanks, ::testing::Values("fp32", "bf16",
 TEST_P(RecipeOnRanks, GradientsAreTheSumsOfAllMicroBatchesAtAnyNumberOfRanks) {
   EngineConfig config = small_engine("llama", GetParam());
   config.optimizer->max_grad_norm = 0, config.optimizer->allow_unsafe = true;
-  // Divided masters are read as copies in BF16, unless the codes that layers read are made of the masters.
+  // Sharded masters are read as copies in BF16, unless the codes that layers read are made of the masters.
   EngineConfig rounded = config;
   const bool coded = GetParam() == "current" || GetParam() == "block128";
   if (GetParam() != "fp32" && !coded) rounded.optimizer->master = Storage::bf16_nearest;

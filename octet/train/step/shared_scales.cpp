@@ -8,7 +8,7 @@ SharedScales::SharedScales(const EngineConfig& c, parallel::Axes& axes, const St
   if (!c.optimizer) return;
   const Storage gradients = c.optimizer->storage().gradients;
   std::size_t place = 0;
-  for (const StageParameters::Place& p : parameters.places()) {
+  for (const StageParameters::NumberedParameter& p : parameters.places()) {
     const comm::Communicator& summed = p.stack ? axes.same_experts() : axes.data();
     if (summed.size() > 1 && parallel::sums_share_scale(*p.whole, c.comm, gradients))
       tensors_.push_back(p.whole->path), places_.push_back(place);

@@ -62,10 +62,10 @@ WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
   models::attach_adapters(*model, c.adapters, precision, nn::whole_partition(), draws);
 }
 
-std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {
+std::vector<std::vector<models::ModelChunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {
   const parallel::PipelineShape shape = parallel::pipeline_shape(c.ranks.schedule, c.ranks.pipeline, c.ranks.chunks_of_stage(), 0);
   const std::vector<std::int64_t> division = parallel::divide_layers(c.shape.layers, shape.parts(), costs_of(c, target));
-  std::vector<std::vector<models::Chunk>> out(std::size_t(shape.stages));
+  std::vector<std::vector<models::ModelChunk>> out(std::size_t(shape.stages));
   int first = 0;
   for (int part = 0; part < shape.parts(); ++part) {
     const int end = first + int(division[std::size_t(part)]);

@@ -8,7 +8,7 @@ namespace octet::train {
 /// The chunks of a model that each stage of a pipeline has: ranks.pipeline times its chunks parts of consecutive blocks, of which
 /// the costliest one costs as little as possible on the target, by parallel::layer_costs() of the precision plan. Throws ConfigError,
 /// naming the rule and what to change, for a model, a number of stages or options that a pipeline does not have.
-std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig&, const Target&);
+std::vector<std::vector<models::ModelChunk>> chunks_of_stages(const EngineConfig&, const Target&);
 
 /// The model of which stages have some blocks, with its plan and without memory.
 struct WholeModel {

@@ -21,9 +21,9 @@ std::unique_ptr<Parameter> whole_of(const Parameter& p) {
 // Those of the whole model: those of blocks belong to the stage of their block, the ones before
 // the blocks to the first stage, the ones behind them to the stage of the last block.
 struct Collect final : nn::Visitor {
-  explicit Collect(const std::vector<std::vector<models::Chunk>>& chunks) {
+  explicit Collect(const std::vector<std::vector<models::ModelChunk>>& chunks) {
     for (std::size_t stage = 0; stage < chunks.size(); ++stage)
-      for (const models::Chunk& chunk : chunks[stage])
+      for (const models::ModelChunk& chunk : chunks[stage])
         for (int b = chunk.first; b < chunk.end; ++b) stages.emplace(b, int(stage));
     last = stages.rbegin()->second;
   }
@@ -87,18 +87,18 @@ void StageParameters::fill(std::vector<StagedParameter> all, const std::vector<P
 
 std::int64_t StageParameters::count() const {
   std::int64_t n = 0;
-  for (const Place& p : places_) n += p.whole->shape.count();
+  for (const NumberedParameter& p : places_) n += p.whole->shape.count();
   return n;
 }
 
 void StageParameters::each_absent(const std::function<void(const std::string&)>& f) const {
-  for (const Place& p : places_)
+  for (const NumberedParameter& p : places_)
     if (p.own < 0) f(p.whole->path);
 }
 
 std::vector<Parameter*> StageParameters::completed(const std::vector<Parameter*>& own) const {
   std::vector<Parameter*> out;
-  for (const Place& p : places_) out.push_back(p.own < 0 ? p.whole.get() : own[std::size_t(p.own)]);
+  for (const NumberedParameter& p : places_) out.push_back(p.own < 0 ? p.whole.get() : own[std::size_t(p.own)]);
   return out;
 }
 
@@ -115,7 +115,7 @@ std::vector<std::vector<float>> StageParameters::collected(Stream& stream, std::
                                                            const ValuesOf& values_of) const {
   std::vector<std::vector<float>> out(stages_.rank() == 0 ? places_.size() : 0);
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    const Place& p = places_[i];
+    const NumberedParameter& p = places_[i];
     if (stages_.rank() > 0) {
       if (p.stage == stages_.rank()) parallel::send_values(stream, stages_, own[std::size_t(p.own)], 0);
     } else if (p.stage == 0) {

@@ -29,11 +29,11 @@ class StageParameters {
   std::int64_t count() const;
   /// f(path) for each parameter that this stage does not have.
   void each_absent(const std::function<void(const std::string&)>& f) const;
-  struct Place : StagedParameter {
+  struct NumberedParameter : StagedParameter {
     std::ptrdiff_t own = -1;  // its number on this stage, if this has it
   };
   /// All parameters, of all stages.
-  const std::vector<Place>& places() const { return places_; }
+  const std::vector<NumberedParameter>& places() const { return places_; }
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
   /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. On the
@@ -49,7 +49,7 @@ class StageParameters {
   void fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own);
 
   comm::Communicator& stages_;
-  std::vector<Place> places_;
+  std::vector<NumberedParameter> places_;
 };
 
 }  // namespace octet::train

@@ -40,12 +40,12 @@ StepRunner::StepRunner(Engine& engine) : engine_(engine) {
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches) * engine_.axes.sequence_groups();
-  const auto tell = [&](StepPart part) {
+  const auto tell = [&](StepPhase part) {
     if (options.listener != nullptr) options.listener->begins(part);
   };
   const auto proceeds = [&] {
     if (options.stopped != nullptr && options.stopped()) return false;
-    tell(StepPart::micro_batch);
+    tell(StepPhase::micro_batch);
     return true;
   };
   parallel::Turns::Piece piece;
@@ -58,19 +58,19 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
     quantize_weights_again();
     return false;
   }
-  tell(StepPart::results);
+  tell(StepPhase::results);
   if (!engine_.stream.apart_from_host()) engine_.sharding.gradient_sums().require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
     const float value = tokens_per_target(engine_, micro_batches, tokens);
     octet::upload(engine_.stream, &value, factor);
   }
   sum_results();
-  tell(StepPart::update);
+  tell(StepPhase::update);
   if (options.before_update) options.before_update();
   update(options);
-  tell(StepPart::read_out);
+  tell(StepPhase::read_out);
   if (read) read();
-  tell(StepPart::next_codes);
+  tell(StepPhase::next_codes);
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
   if (engine_.loss_scale) engine_.loss_scale->end_step(engine_.stream, engine_.optimizer->skip());
   engine_.model->routers().end_step(engine_.stream, engine_.optimizer->skip());

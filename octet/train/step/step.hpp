@@ -13,17 +13,17 @@ namespace octet::train {
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches);
 
 /// A part of a step, in their order; micro_batch is repeated.
-enum class StepPart : std::uint8_t { micro_batch, results, update, read_out, next_codes };
-constexpr std::string_view name(StepPart p) {
+enum class StepPhase : std::uint8_t { micro_batch, results, update, read_out, next_codes };
+constexpr std::string_view name(StepPhase p) {
   constexpr std::string_view names[] = {"forward and backward", "results of all ranks", "optimizer", "read-out", "scales and codes"};
   return names[std::size_t(p)];
 }
 
 /// Is told where a step is, by the host: on a GPU queued work of earlier parts may still run.
-class PartListener {
+class PhaseListener {
  public:
-  virtual ~PartListener() = default;
-  virtual void begins(StepPart) = 0;
+  virtual ~PhaseListener() = default;
+  virtual void begins(StepPhase) = 0;
   /// A piece of a pass that takes turns with another has ended: parallel::Turns::Piece.
   virtual void piece(const std::string& /*pass*/, std::string_view /*piece*/, double /*begin*/, double /*end*/) {}
 };
@@ -34,7 +34,7 @@ struct StepOptions {
   bool measure = false;         // also SQNR of every quantizer and the norm of all parameters
   bool measure_next = false;    // the next step measures: weights are quantized for it at the end of this one
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step
-  PartListener* listener = nullptr;
+  PhaseListener* listener = nullptr;
   std::function<void()> before_update{};  // returns when weights and moments may change
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/step/readout.hpp"
@@ -28,7 +28,7 @@ class LateWork final : public SideWork {
 
   Piece begin(Stream&, const Work& work) override {
     if (!joins_) run_all();
-    pending_.push_back({std::make_shared<const Point>(), work}), ++begun_;
+    pending_.push_back({std::make_shared<const StreamEvent>(), work}), ++begun_;
     return pending_.back().first;
   }
   void join(Stream&, const Piece& piece) override {
@@ -143,7 +143,7 @@ TEST(TensorOverlap, IsOnWhereAnExchangeRunsBesideTheComputation) {
     for (const bool overlap : {false, true}) {
       EngineConfig config = engine_of("qwen2", "current", 2);
       config.comm.overlap = overlap;
-      comm::PlannedCommunicator two(2);
+      comm::DryRunCommunicator two(2);
       const Engine e(config, Device::null, {.device = target}, &two);
       EXPECT_EQ(e.sharding.overlaps_activations(), overlap && target == Device::cuda);
     }

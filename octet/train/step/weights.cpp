@@ -49,7 +49,7 @@ void load_frozen(Engine& e, const io::TensorFolder& files, nn::RouterBiases& bia
   std::vector<std::unique_ptr<Parameter>> none;  // without memory, in place of the others
   std::vector<Parameter*> list;
   std::vector<std::ptrdiff_t> here;
-  for (const StageParameters::Place& p : e.stage_frozen.places()) {
+  for (const StageParameters::NumberedParameter& p : e.stage_frozen.places()) {
     none.push_back(std::make_unique<Parameter>(p.whole->path, p.whole->shape, p.whole->init, p.whole->role));
     list.push_back(none.back().get()), here.push_back(p.own);
   }

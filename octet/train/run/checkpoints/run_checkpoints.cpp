@@ -116,10 +116,10 @@ bool RunCheckpoints::due(std::int64_t step) {
 
 void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
-  if (!run_.engine.engine().divides_state() && !leads()) return void(saved_step_ = step);
+  if (!run_.engine.engine().shards_state() && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
   std::string error = begin_snapshot(snapshot, step);
-  if (run_.engine.engine().divides_state()) save_part(std::move(snapshot), std::move(error));
+  if (run_.engine.engine().shards_state()) save_part(std::move(snapshot), std::move(error));
   else if (error.empty()) save_whole(std::move(snapshot));
   else not_saved(step, error);
 }

@@ -54,7 +54,7 @@ class RunCheckpoints {
 
  private:
   Stream& stream() { return run_.engine.engine().stream; }
-  comm::Communicator& ranks() const { return run_.engine.place().ranks; }
+  comm::Communicator& ranks() const { return run_.engine.placement().ranks; }
   bool leads() const { return ranks().rank() == 0; }
   Capture::What own_part();
   bool all_ranks(bool own);

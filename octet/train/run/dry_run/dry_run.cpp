@@ -4,7 +4,7 @@
 #include "octet/optim/registry.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/run/dry_run/sent_activations.hpp"
-#include "octet/train/run/dry_run/sent_borders.hpp"
+#include "octet/train/run/dry_run/sent_boundaries.hpp"
 #include "octet/train/run/dry_run/sent_weights.hpp"
 #include "octet/train/step/decoder.hpp"
 #include "octet/train/step/evaluate.hpp"
@@ -130,13 +130,13 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 
 }  // namespace
 
-comm::PlannedCommunicator communicator_of(const EngineConfig& c, const PlannedRank& rank) {
+comm::DryRunCommunicator communicator_of(const EngineConfig& c, const DryRunRank& rank) {
   const int of_stage = c.planned_ranks * int(c.ranks.tensor);
-  return comm::PlannedCommunicator(of_stage * int(c.ranks.pipeline), of_stage * rank.stage, rank.workspace);
+  return comm::DryRunCommunicator(of_stage * int(c.ranks.pipeline), of_stage * rank.stage, rank.workspace);
 }
 
-DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate, const PlannedRank& rank) {
-  comm::PlannedCommunicator ranks = communicator_of(config, rank);
+DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate, const DryRunRank& rank) {
+  comm::DryRunCommunicator ranks = communicator_of(config, rank);
   Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/train/run/config/run_config.hpp"
 #include "octet/train/step/engine.hpp"
 
@@ -19,17 +19,17 @@ struct DryRun {
 };
 
 /// One of the ranks of a dry run: the first one of a stage.
-struct PlannedRank {
+struct DryRunRank {
   int stage = 0;
   comm::Workspace workspace = nullptr;  // of the backend by which ranks exchange tensors
 };
 
 /// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation. With stages of a
 /// pipeline, that of one of them: steps have all micro-batches.
-DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, const PlannedRank& rank = {});
+DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, const DryRunRank& rank = {});
 
 /// That rank among all of a run.
-comm::PlannedCommunicator communicator_of(const EngineConfig&, const PlannedRank&);
+comm::DryRunCommunicator communicator_of(const EngineConfig&, const DryRunRank&);
 
 /// Throws DeviceError, with the largest entries of the memory table and remedies, when the run needs more than `available` bytes of the
 /// device's memory, or more of the host's beside a GPU than there is.

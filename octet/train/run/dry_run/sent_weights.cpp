@@ -69,7 +69,7 @@ std::vector<scaling::PlanRow> plan_of_adapters(const Engine& engine) {
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_weights(Engine& engine, const EngineConfig& config) {
-  if (!engine.parameters.share().divides(nn::Divided::masters)) return {};
+  if (!engine.parameters.shard().shards(nn::Sharded::masters)) return {};
   if (config.adapters) return plan_of_adapters(engine);
   Collect layers(config, engine.precision.activations());
   engine.model->visit(layers);

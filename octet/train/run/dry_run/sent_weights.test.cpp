@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 
@@ -34,7 +34,7 @@ struct Sent {
 /// Of one rank in a step of so many micro-batches; `copy`: bytes of a value of a block's matrix that is no code; `to_quantize`: whether
 /// those that are gathered are gathered once more per step. Backward begins with the two blocks that forward ended with.
 Sent formula(const EngineConfig& config, double micro_batches, double copy, bool to_quantize) {
-  comm::PlannedCommunicator planned(config.planned_ranks);
+  comm::DryRunCommunicator planned(config.planned_ranks);
   const Engine e(config, Device::null, target, &planned);
   const double others = double(config.planned_ranks - 1) / config.planned_ranks;
   const std::int64_t zero = config.ranks.zero;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view frozen_once = "frozen weights are encoded once, and only their codes are in memory (lora.rank)";
 
-bool divides(const Engine& e) { return e.parameters.share().divides(nn::Divided::masters); }
+bool shards_masters(const Engine& e) { return e.parameters.shard().shards(nn::Sharded::masters); }
 
 // Copies that are 8-bit codes are neighbours, and those that are values.
 bool has_codes(const Engine& e) {
@@ -57,7 +57,7 @@ std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Ma
 }
 
 LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEngine& engine) {
-  const EnginePlace& place = engine.place();
+  const EnginePlacement& placement = engine.placement();
   const Engine& now = engine.engine();
   LayerChange out;
   if (!now.frozen.list().empty()) {
@@ -65,15 +65,15 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEng
     return out;
   }
   try {
-    if (divides(now)) {
-      comm::PlannedCommunicator ranks = communicator_of(other, place.planned);
-      const Engine planned(other, Device::null, place.target, &ranks);
+    if (shards_masters(now)) {
+      comm::DryRunCommunicator ranks = communicator_of(other, placement.planned);
+      const Engine planned(other, Device::null, placement.target, &ranks);
       if (!same_parts(planned.parameters, now.parameters)) out.obstacle = about_codes(now, run);
       if (!out.obstacle.empty()) return out;
     }
-    out.dry = place.dry_run(other);
+    out.dry = placement.dry_run(other);
     require_native(out.dry, other.precision);
-    require_memory(out.dry, place.available_bytes() + now.stream.arena().peak().total, run.train);
+    require_memory(out.dry, placement.available_bytes() + now.stream.arena().peak().total, run.train);
   } catch (const ConfigError& e) {
     out.obstacle = e.what();
   } catch (const DeviceError& e) {
@@ -84,12 +84,12 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEng
 
 std::string never_possible(const RunConfig& run, RunEngine& engine) {
   if (!engine.engine().frozen.list().empty()) return std::string(frozen_once);
-  const EnginePlace& place = engine.place();
+  const EnginePlacement& placement = engine.placement();
   const Engine& now = engine.engine();
-  if (!divides(now)) return "";
+  if (!shards_masters(now)) return "";
   const EngineConfig safer = engine_config(run, PrecisionNow{run.recipe.recipe, {"*"}});
-  comm::PlannedCommunicator ranks = communicator_of(safer, place.planned);
-  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, place.target, &ranks));
+  comm::DryRunCommunicator ranks = communicator_of(safer, placement.planned);
+  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, placement.target, &ranks));
   return codes ? about_codes(now, run) : "";
 }
 

@@ -11,11 +11,11 @@
 namespace octet::train {
 
 /// Where the engines of a run are made: the same for all of them.
-struct EnginePlace {
+struct EnginePlacement {
   Device device;
   Target target;
   comm::Communicator& ranks;  // of all axes
-  PlannedRank planned{};      // this one of them
+  DryRunRank planned{};       // this one of them
   int ranks_here = 1;         // of these on this machine, which share its memory
   std::int64_t batch = 1, accumulate = 1;
 
@@ -25,16 +25,16 @@ struct EnginePlace {
 };
 
 /// Throws ConfigError or DeviceError where the final part of a run, if it has one, could not run there as well.
-void require_final_part(const RunConfig&, const EnginePlace&);
+void require_final_part(const RunConfig&, const EnginePlacement&);
 
 /// The engine of a run, its step runner, and the work that its dry run promises for each step. Between two steps another one may take its
 /// place (PrecisionChange).
 class RunEngine {
  public:
   /// `dry`: of that configuration. Weights are undefined until initialized, loaded or restored.
-  RunEngine(const EnginePlace&, const EngineConfig&, DryRun dry);
+  RunEngine(const EnginePlacement&, const EngineConfig&, DryRun dry);
 
-  const EnginePlace& place() const { return place_; }
+  const EnginePlacement& placement() const { return placement_; }
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
   StepRunner& runner() { return *runner_; }
@@ -50,7 +50,7 @@ class RunEngine {
   void replace(const EngineConfig&, DryRun);
 
  private:
-  EnginePlace place_;
+  EnginePlacement placement_;
   DryRun dry_;
   std::unique_ptr<Engine> engine_;
   std::optional<StepRunner> runner_;

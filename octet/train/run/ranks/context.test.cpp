@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/file.hpp"
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
@@ -115,7 +115,7 @@ TEST(Context, SendsTheBytesOfTheFormula) {
     for (const int n : {2, 4}) {
       EngineConfig config = engine_of("qwen2", recipe);
       config.ranks.context = n;
-      comm::PlannedCommunicator planned(n);
+      comm::DryRunCommunicator planned(n);
       Engine e(config, Device::null, {}, &planned);
       StepRunner runner = begin_steps(e);
       data::Batch batch;
@@ -130,7 +130,7 @@ TEST(Context, SendsTheBytesOfTheFormula) {
 
 std::string refusal(EngineConfig config, std::int64_t context) {
   config.ranks.context = context;
-  comm::PlannedCommunicator planned{int(config.ranks.all())};
+  comm::DryRunCommunicator planned{int(config.ranks.all())};
   try {
     Engine(config, Device::null, {}, &planned);
   } catch (const ConfigError& e) {

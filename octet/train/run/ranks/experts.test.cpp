@@ -397,7 +397,7 @@ TEST(ExpertRanks, EvaluateAndContinueTextAsOneRank) {
 TEST(ExpertRanks, RefusalsNameTheRule) {
   const auto refusal = [](EngineConfig config, const Mesh& mesh) -> std::string {
     mesh.set(config.ranks);
-    comm::PlannedCommunicator planned(mesh.all());
+    comm::DryRunCommunicator planned(mesh.all());
     try {
       Engine(config, Device::null, {}, &planned);
     } catch (const ConfigError& e) {

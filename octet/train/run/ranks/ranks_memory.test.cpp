@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 
@@ -62,7 +62,7 @@ TEST_P(MemoryAt, IsThatOfTheFormulasWithinThreePercent) {
     const EngineConfig config = config_of(recipe, level, ranks, zero, tensor);
     const double copy = recipe == std::string("current") ? 1 : 2;
     const Target target = machine::machine_target(Device::cpu);
-    comm::PlannedCommunicator parts(tensor);
+    comm::DryRunCommunicator parts(tensor);
     Engine e(config, Device::null, target, &parts);
     Counts n;
     double block = 0;
@@ -90,7 +90,7 @@ TEST_P(MemoryAt, OfOperandsFromCodesIsTheirTransposeWhereItIsCached) {
   const Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
   for (const char* recipe : {"current", "block128"}) {
     const EngineConfig config = config_of(recipe, Level::O0, ranks, zero, tensor);
-    comm::PlannedCommunicator parts(tensor);
+    comm::DryRunCommunicator parts(tensor);
     Engine e(config, Device::null, gpu, &parts);
     double blocks = 0;
     for (const nn::Bucket& b : e.parameters.buckets()) blocks += b.block >= 0 ? double(b.count) : 0;

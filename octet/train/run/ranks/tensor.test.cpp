@@ -4,7 +4,7 @@
 #include <map>
 
 #include "octet/base/file.hpp"
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/nn/host_values.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
@@ -114,7 +114,7 @@ TEST(Tensor, SendsTheBytesOfTheFormula) {
   for (const auto& [recipe, gathered] : {std::pair<std::string, double>{"fp32", 4}, {"bf16", 2}, {"current", 1}, {"block128", 2}}) {
     EngineConfig config = engine_of("qwen2", recipe);
     config.ranks.tensor = 2;
-    comm::PlannedCommunicator two(2);
+    comm::DryRunCommunicator two(2);
     Engine e(config, Device::null, {}, &two);
     StepRunner runner = begin_steps(e);
     data::Batch batch;
@@ -251,7 +251,7 @@ TEST(Tensor, ContinuesTextAsOneRank) {
 std::string refusal(const EngineConfig& of_one, std::int64_t tensor) {
   EngineConfig config = of_one;
   config.ranks.tensor = tensor;
-  comm::PlannedCommunicator planned{int(tensor)};
+  comm::DryRunCommunicator planned{int(tensor)};
   try {
     Engine(config, Device::null, {}, &planned);
   } catch (const ConfigError& e) {

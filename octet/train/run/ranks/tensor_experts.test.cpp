@@ -169,7 +169,7 @@ TEST(TensorExperts, HaveTheMemoryAndTheWorkOfTheirPlan) {
 TEST(TensorExperts, SendTheBytesOfTheFormula) {
   EngineConfig config = grouped_config("bf16");
   config.ranks.tensor = 2;
-  comm::PlannedCommunicator two(2);
+  comm::DryRunCommunicator two(2);
   Engine e(config, Device::null, {}, &two);
   StepRunner runner = begin_steps(e);
   data::Batch batch;

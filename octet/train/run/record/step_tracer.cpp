@@ -40,7 +40,7 @@ void StepTracer::begin_step() {
   in_step_ = seen_ >= left_out;
 }
 
-void StepTracer::begins(StepPart part) {
+void StepTracer::begins(StepPhase part) {
   if (!in_step_ || !records_parts()) return;
   end_part();
   part_ = TracedSpan{std::string(name(part)), now(), 0};

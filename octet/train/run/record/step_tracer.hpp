@@ -12,7 +12,7 @@ namespace octet::train {
 
 /// Records the timeline of one rank during some steps of a run: a GPU's kernels and copies, on a CPU the parts of each step and the calls
 /// of its communicator. The first steps of a process are left out: they choose algorithms of GEMMs and record their graphs.
-class StepTracer final : public PartListener, comm::CallListener {
+class StepTracer final : public PhaseListener, comm::CallListener {
  public:
   static constexpr std::int64_t left_out = 3;
   static constexpr const char* file_name = "trace.json";
@@ -24,7 +24,7 @@ class StepTracer final : public PartListener, comm::CallListener {
   /// Records a GPU's parts, too: each then begins when its queued work of the part before is done, which costs time.
   void wait_for_parts(Stream& stream) { waits_ = &stream; }
   void begin_step();
-  void begins(StepPart) override;
+  void begins(StepPhase) override;
   /// After the step of that number. True when it was the last to be traced.
   bool end_step(std::int64_t step);
   /// Ends the recording and returns the trace.

@@ -23,7 +23,7 @@ std::string PrecisionChange::take_over(const PrecisionNow& next) {
   } catch (const std::bad_alloc&) {
     change.obstacle = "there is no memory for a copy of the run's state";
   }
-  for (const std::string& obstacle : parallel::gathered(now.stream, run_.engine.place().ranks, change.obstacle))
+  for (const std::string& obstacle : parallel::gathered(now.stream, run_.engine.placement().ranks, change.obstacle))
     if (!obstacle.empty()) return obstacle;
   replace(next, std::move(change.dry));
   Engine& other = run_.engine.engine();
@@ -67,7 +67,7 @@ void PrecisionChange::through_checkpoint(const PrecisionNow& next, const std::st
 }
 
 void PrecisionChange::replace(const PrecisionNow& next) {
-  if (next != now_) replace(next, run_.engine.place().dry_run(engine_config(config_, next)));
+  if (next != now_) replace(next, run_.engine.placement().dry_run(engine_config(config_, next)));
 }
 
 void PrecisionChange::replace(const PrecisionNow& next, DryRun dry) {

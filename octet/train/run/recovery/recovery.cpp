@@ -37,15 +37,15 @@ void Recovery::decide() {
   for (;;) {
     const Decision d = decision_of_first(run_.engine.engine().stream, ranks_.all(), run_.recorder.decision());
     orders_ = d.orders;
-    if (d.request.rung == health::Rung::none) return;
+    if (d.request.action == health::RecoveryAction::none) return;
     run_.recorder.answer(perform(d.request));
   }
 }
 
 health::Answer Recovery::perform(const health::Request& request) {
-  switch (request.rung) {
-    case health::Rung::layers: return change_layers(request.layers);
-    case health::Rung::roll_back: return roll_back(request.before);
+  switch (request.action) {
+    case health::RecoveryAction::layers: return change_layers(request.layers);
+    case health::RecoveryAction::roll_back: return roll_back(request.before);
     default: end_.recovery_stopped = request.reason; return {.done = true};
   }
 }

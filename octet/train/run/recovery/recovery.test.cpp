@@ -126,7 +126,7 @@ TEST(RunRecovery, FollowsFromTheRecordAlone) {
     const telemetry::Event event = telemetry::parse_event(line, "");
     if (const auto* e = std::get_if<RecoveryEvent>(&event)) {
       written.push_back(line);
-      if (policy.request().rung != health::Rung::none && made.size() < written.size())
+      if (policy.request().action != health::RecoveryAction::none && made.size() < written.size())
         add(policy.answer({.done = e->result == "done", .text = e->text, .back_to = e->back_to}));
     }
     for (const telemetry::AlertEvent& alert : monitor.take(event)) policy.take(alert);

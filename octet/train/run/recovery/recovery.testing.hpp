@@ -68,7 +68,7 @@ struct SeveralRungs : Damaged {
   }
 };
 
-// A value of the embedding becomes NaN: every step is skipped, and no lower rung can help.
+// A value of the embedding becomes NaN: every step is skipped, and no lower action can help.
 inline bool poison(const std::string& path, std::vector<float>& values) {
   if (path != "embedding.weight") return false;
   std::ranges::fill(values, NAN);

@@ -1,13 +1,13 @@
-#include "octet/train/run/dry_run/sent_borders.hpp"
+#include "octet/train/run/dry_run/sent_boundaries.hpp"
 
 #include "octet/train/step/stage.hpp"
 
 namespace octet::train {
 namespace {
 
-std::string text_of(const std::vector<models::Chunk>& chunks) {
+std::string text_of(const std::vector<models::ModelChunk>& chunks) {
   std::string out;
-  for (const models::Chunk& c : chunks) out += format("{}{} to {}", out.empty() ? "" : " and ", c.first, c.end - 1);
+  for (const models::ModelChunk& c : chunks) out += format("{}{} to {}", out.empty() ? "" : " and ", c.first, c.end - 1);
   return out;
 }
 
@@ -24,7 +24,7 @@ std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig&
                     format("blocks {}{}{}", text_of(chunks[std::size_t(s)]), s == 0 ? ", after the embedding" : "",
                            s == last ? ", before the head" : "")});
   const bool coded = c.comm.pipeline == parallel::TensorWire::e4m3;
-  rows.push_back({"borders of stages", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),
+  rows.push_back({"stage boundaries", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),
                   coded ? "comm.pipeline: activations and their gradients, with a scale per 128 values"
                         : "activations and their gradients, as they are"});
   if (engine.optimizer && engine.stream.apart_from_host())

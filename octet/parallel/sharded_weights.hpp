@@ -7,22 +7,22 @@
 
 namespace octet::parallel {
 
-/// Master weights of which every rank keeps and updates its part, and the copies of all weights that modules read on every rank: values
+/// Master weights of which every rank stores and updates its shard, and the copies of all weights that modules read on every rank: values
 /// rounded to nearest, or the 8-bit codes that a layer reads (nn::Bucket::codes). Where every rank has all of them, there is nothing to do.
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
-class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
+class ShardedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters nn::Share divides among these ranks, weights beside them that do not train, and the partition whose member
+  /// Parameters whose masters nn::Shard divides among these ranks, weights beside them that do not train, and the partition whose member
   /// has their cuts; all outlive this. side: as GradientSums.
-  DividedWeights(Stream&, Stream* side, const Sharers& ranks, nn::Parameters&, const std::vector<nn::FrozenBucket>&, nn::Partition&);
+  ShardedWeights(Stream&, Stream* side, const Sharers& ranks, nn::Parameters&, const std::vector<nn::FrozenBucket>&, nn::Partition&);
 
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
-  /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
+  /// {descale, max} of sharded variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
   void publish(Stream&, std::span<const Tensor> scalars);
   /// Copies that are codes become new, by the scales that quantizers have now, if a weight changed since: one collective for all maxima,
   /// and one per bucket. With a pass that records, quantizers measure the own part. Before layers are refreshed with this pass.
   void encode(Stream&, const scaling::Pass&);
-  /// Where copies are divided, too: gathers those of a block, and with a side queue those of the next one.
+  /// Where copies are sharded, too: gathers those of a block, and with a side queue those of the next one.
   void open(Stream&, int block, Needed) override;
   /// Before and after each micro-batch: no block is in memory.
   void forget_blocks() { gathers_.forget(); }
@@ -30,7 +30,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void get_values(Stream&, const nn::Bucket&, float* host) override;
 
  private:
-  bool divides() const { return parameters_.share().divides(nn::Divided::masters); }
+  bool shards_masters() const { return parameters_.shard().shards(nn::Sharded::masters); }
   void copy_own_part(Stream&, const nn::Bucket&);
   void gather(Stream&, const nn::Bucket&);
   void gather_block(Stream&, int block, Needed);

@@ -13,13 +13,13 @@ Workspace workspace_of(std::string_view backend);
 
 /// One of a number of ranks that are not there: a step on the null device counts its calls and bytes. Throws ContractError on other
 /// devices.
-class PlannedCommunicator final : public Communicator {
+class DryRunCommunicator final : public Communicator {
  public:
-  explicit PlannedCommunicator(int ranks, int rank = 0, Workspace workspace = nullptr) : Communicator(rank, ranks), workspace_(workspace) {}
+  explicit DryRunCommunicator(int ranks, int rank = 0, Workspace workspace = nullptr) : Communicator(rank, ranks), workspace_(workspace) {}
   /// As many ranks of each color: a plan does not know the colors of others, unless it is told their number. Their keys are then 0, 1, ...
   std::unique_ptr<Communicator> split(int, int) override { return split(0, rank(), size()); }
   std::unique_ptr<Communicator> split(int, int key, int size) override {
-    return std::make_unique<PlannedCommunicator>(size, key, workspace_);
+    return std::make_unique<DryRunCommunicator>(size, key, workspace_);
   }
 
  private:

@@ -6,7 +6,7 @@ namespace octet::scaling {
 
 /// The scales of quantizers that know theirs before the data comes: one f32 scale and descale a slot, each on its own 256 bytes, since
 /// GPU GEMMs refuse unaligned ones. Starts at 1.
-class ScaleSlots {
+class ScaleTable {
  public:
   static constexpr std::int64_t stride = Arena::alignment / sizeof(float);
 
@@ -25,7 +25,7 @@ class ScaleSlots {
 /// A per-tensor quantizer with a known scale.
 class KnownScale final : public Quantizer {
  public:
-  KnownScale(DType format, const SlotGroup& slots, const ScaleSlots& scales, Slot slot)
+  KnownScale(DType format, const SlotGroup& slots, const ScaleTable& scales, Slot slot)
       : format_(format), slots_(slots), scales_(scales), slot_(slots.add(std::move(slot))) {}
 
   ops::QuantizeSpec spec(const Pass&) const override;
@@ -33,7 +33,7 @@ class KnownScale final : public Quantizer {
  private:
   DType format_;
   SlotGroup slots_;
-  const ScaleSlots& scales_;
+  const ScaleTable& scales_;
   int slot_;
 };
 

@@ -1,4 +1,4 @@
-#include "octet/parallel/divided_weights.hpp"
+#include "octet/parallel/sharded_weights.hpp"
 
 #include <algorithm>
 
@@ -16,23 +16,23 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 
 }  // namespace
 
-DividedWeights::DividedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters,
+ShardedWeights::ShardedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters,
                                const std::vector<nn::FrozenBucket>& frozen, nn::Partition& partition)
     : ranks_(ranks), parameters_(parameters), frozen_(frozen), codes_(stream, ranks, parameters, partition), gathers_(side) {
-  if (!divides()) return;
+  if (!shards_masters()) return;
   for (const nn::FrozenBucket& b : frozen_) blocks_ = std::max(blocks_, b.block() + 1);
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
-    if (b.share.divides(nn::Divided::masters)) reserve_gather(stream, ranks.owners_of(b), b.count / ranks.owners_of(b).size());
+    if (b.shard.shards(nn::Sharded::masters)) reserve_gather(stream, ranks.owners_of(b), b.count / ranks.owners_of(b).size());
   }
 }
 
-void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
-  if (!divides()) return;
+void ShardedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
+  if (!shards_masters()) return;
   for (const Tensor& t : scalars) share_maxima(stream, ranks_.owners, t);
   for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_.owners, t);
   for (const nn::Bucket& b : parameters_.buckets()) {
-    if (b.codes || !b.share.divides(nn::Divided::masters)) continue;
+    if (b.codes || !b.shard.shards(nn::Sharded::masters)) continue;
     if (!b.master_is_copy()) copy_own_part(stream, b);
     if (!b.in_turn) gather(stream, b);
   }
@@ -40,24 +40,24 @@ void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   gathers_.forget();
 }
 
-void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
+void ShardedWeights::encode(Stream& stream, const scaling::Pass& pass) {
   if (!codes_.encode(stream, pass)) return;
   for (const nn::Bucket& b : parameters_.buckets())
     if (b.codes && !b.in_turn) gather(stream, b);
   gathers_.forget();
 }
 
-void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.owners_of(b).all_gather(stream, b.copies_part, b.all_copies()); }
+void ShardedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.owners_of(b).all_gather(stream, b.copies_part, b.all_copies()); }
 
-void DividedWeights::open(Stream& stream, int block, Needed needed) {
-  if (!parameters_.share().divides(nn::Divided::weights)) return;
+void ShardedWeights::open(Stream& stream, int block, Needed needed) {
+  if (!parameters_.shard().shards(nn::Sharded::weights)) return;
   if (gathered_ != needed) gathers_.forget();
   gathered_ = needed;
   gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) { gather_block(queue, which, needed); });
 }
 
 // Weights that do not train are quantized once.
-void DividedWeights::gather_block(Stream& stream, int block, Needed needed) {
+void ShardedWeights::gather_block(Stream& stream, int block, Needed needed) {
   for (const nn::Bucket& b : parameters_.buckets())
     if (b.in_turn && b.block == block && (needed == Needed::all || !b.codes)) gather(stream, b);
   for (const nn::FrozenBucket& b : frozen_)
@@ -65,8 +65,8 @@ void DividedWeights::gather_block(Stream& stream, int block, Needed needed) {
 }
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.
-void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
-  const auto [begin, part] = b.share.own_masters(b.count);
+void ShardedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
+  const auto [begin, part] = b.shard.own_masters(b.count);
   const Stored own{.codes = b.copies_part, .storage = b.copies};
   Stored master = b.master;
   if (master.storage == Storage::bf16_nearest) master.storage = Storage::bf16;  // whose codes mean the same
@@ -82,8 +82,8 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = own});
 }
 
-std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& b) const {
-  const auto [begin, part] = b.share.own_masters(b.count);
+std::vector<float> ShardedWeights::own_values(Stream& stream, const nn::Bucket& b) const {
+  const auto [begin, part] = b.shard.own_masters(b.count);
   std::vector<float> out(std::size_t(part), 0.0f);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     const ParameterSlice slice = nn::slice_of(b, i);
@@ -92,7 +92,7 @@ std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& 
   return out;
 }
 
-void DividedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
+void ShardedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
   gather_parts(stream, ranks_.owners_of(b), own_values(stream, b), host);
 }
 

@@ -1,4 +1,4 @@
-#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/dry_run/dry_run.hpp"
 
 #include "octet/comm/mpi/workspace.hpp"
 
@@ -12,7 +12,7 @@ Workspace workspace_of(std::string_view backend) {
   };
 }
 
-void PlannedCommunicator::run(Stream& stream, const Call& call, const Call*) {
+void DryRunCommunicator::run(Stream& stream, const Call& call, const Call*) {
   check(stream.device() == Device::null, "{}: planned ranks exchange nothing", to_text(call));
   if (workspace_ != nullptr && size() > 1) workspace_(stream, call, size());
 }

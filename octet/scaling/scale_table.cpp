@@ -1,10 +1,10 @@
-#include "octet/scaling/scale_slots.hpp"
+#include "octet/scaling/scale_table.hpp"
 
 #include "octet/scaling/from_data.hpp"
 
 namespace octet::scaling {
 
-void ScaleSlots::allocate(Stream& stream, const SlotGroup& slots) {
+void ScaleTable::allocate(Stream& stream, const SlotGroup& slots) {
   const std::int64_t n = slots.size();
   scale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   descale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
@@ -16,7 +16,7 @@ void ScaleSlots::allocate(Stream& stream, const SlotGroup& slots) {
   upload(stream, most.data(), format_max_);
 }
 
-void ScaleSlots::visit_state(StateVisitor& visitor) {
+void ScaleTable::visit_state(StateVisitor& visitor) {
   if (scale_.shape[0] > 0) visitor.state("scale", scale_), visitor.state("descale", descale_);
 }
 

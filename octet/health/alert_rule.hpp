@@ -4,14 +4,14 @@
 #include <span>
 #include <string_view>
 
-#include "octet/health/rung.hpp"
+#include "octet/health/recovery_action.hpp"
 #include "octet/telemetry/event.hpp"
 
 namespace octet::health {
 
 /// One rule over the events of a run. The list of rules is the only place of its name, threshold and words: keys of [alerts], events and
 /// docs/health.md follow from it.
-struct Rule {
+struct AlertRule {
   const char* name;   // of its key alerts.<name>, and in events
   double threshold;   // default; 0 in a configuration disables the rule
   const char* limit;  // the threshold in words: help of the key
@@ -21,13 +21,13 @@ struct Rule {
   const char* unit;         // of both: "steps", "measurements"
   const char* explanation;  // possible causes
   const char* remedy;
-  Rung first;             // of the recovery ladder that answers the alert; none for alerts of the machine and of data
+  RecoveryAction first;   // of the recovery ladder that answers the alert; none for alerts of the machine and of data
   std::int64_t lead = 0;  // steps before the alert in which its cause may have begun
 };
 
 /// In the order of docs/health.md.
-std::span<const Rule> rules();
+std::span<const AlertRule> alert_rules();
 /// Throws ContractError for a name that no rule has.
-const Rule& rule(std::string_view name);
+const AlertRule& rule(std::string_view name);
 
 }  // namespace octet::health

@@ -9,7 +9,7 @@ namespace octet {
 
 /// Where the values of a part are in the whole, as kernels read it: the pieces of a Cut, places rising, then end_of_places. In the memory
 /// of the device.
-struct Places {
+struct CutPositions {
   const CutPiece* pieces = nullptr;
 
   OCTET_HD std::int64_t operator()(std::int64_t i) const {
@@ -32,7 +32,7 @@ struct Places {
   }
 };
 
-/// The last piece of Places, for groups of values that end beyond the part.
+/// The last piece of CutPositions, for groups of values that end beyond the part.
 inline constexpr CutPiece end_of_places{.count = INT64_MAX, .first = 0, .run = INT64_MAX, .stride = 0};
 
 }  // namespace octet
