@@ -26,8 +26,8 @@ class KeyCache {
   virtual ~KeyCache() = default;
   /// Of each token, i32 [T]; empty: those of the batch.
   virtual Tensor places() const { return {}; }
-  /// The latents of a batch, before attend() of the same block. They become the ones that are stored. What `expand` refers to lives until
-  /// then.
+  /// The latents of a batch, before attend() of the same block. They become the ones that are stored. Objects that `expand` refers to live
+  /// until then.
   virtual void keep(Stream&, int /*block*/, const Latents&, ExpandLatents /*expand*/) {}
   /// Fills a.o of queries and keys at their rotary positions, in a block of that number. `window`: last tokens that it reads, 0 for all;
   /// a.document_starts have it already.

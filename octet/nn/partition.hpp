@@ -40,7 +40,7 @@ class Partition : public RowExchange {
   /// The members as ones that exchange nothing in a layer: each has a copy of all its matrices, and computes it for its own rows. Owners of
   /// copies sum their gradients.
   virtual Partition& of_copies() = 0;
-  /// Members with a copy of what this one has; the first of them counts and saves it.
+  /// Members with copies of this one's values; the first of them counts and saves them.
   int copies() const { return copies_; }
   bool first_copy() const { return first_copy_; }
 

@@ -21,7 +21,7 @@ struct Clear {
   __device__ __forceinline__ void operator()(float* x, int count, std::int64_t byte) const { ops::clear_eight(x, count, outside[byte]); }
 };
 
-// A thread per eight values. `packed`: all eights are whole and aligned.
+// A thread per eight values. `packed`: all eights are complete and aligned.
 template <bool packed, class T, class F>
 __global__ void change_eights_kernel(std::int64_t eights, ops::ClampPlaces<T> p, F change) {
   const std::int64_t at = std::int64_t(blockIdx.x) * threads + threadIdx.x;
