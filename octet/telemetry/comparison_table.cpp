@@ -43,7 +43,7 @@ std::string memory_table(const Comparison& c) {
     }
     table.back().push_back(bytes_text(double(row.memory.peak)));
   }
-  return aligned(table);
+  return aligned_within(table);
 }
 
 }  // namespace
@@ -53,19 +53,18 @@ std::string table_text(const Comparison& c) {
   const bool average = any_average(c);
   TextTable table{{"arm", "train loss", "eval loss"}};
   if (average) table[0].push_back("averaged");
-  for (const std::string& head : {"gap to " + base, std::string("grad cosine"), std::string("tokens/s"), "x " + base,
-                                  std::string("peak memory"), std::string("skipped"), std::string()})
+  for (const std::string& head : {"gap to " + base, std::string("verdict"), std::string("grad cosine"), std::string("tokens/s"),
+                                  "x " + base, std::string("peak memory"), std::string("skipped")})
     table[0].push_back(head);
   for (const auto& r : c.rows) {
     table.push_back({printable(row_name(r)), fixed(r.train_loss, 4, "-"), fixed(r.eval_loss, 4, "-")});
     if (average) table.back().push_back(fixed(r.average_loss, 4, "-"));
-    for (const std::string& cell :
-         {gap_text(r, c), fixed(r.gradient_cosine, 5, "-"),
-          std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", fixed(r.speed_ratio, 2, "-"),
-          bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict_text(r)})
+    for (const std::string& cell : {gap_text(r, c), verdict_text(r), fixed(r.gradient_cosine, 5, "-"),
+                                    std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-",
+                                    fixed(r.speed_ratio, 2, "-"), bytes_text(double(r.memory.peak)), std::to_string(r.skipped)})
       table.back().push_back(cell);
   }
-  return aligned(table) + "\n" + memory_table(c);
+  return aligned_within(table) + "\n" + memory_table(c);
 }
 
 }  // namespace octet::telemetry
