@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/text.hpp"
+#include "octet/bench/progress.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/machine/machine.hpp"
@@ -34,12 +34,11 @@ using Measure = void (*)(Subject&, std::vector<Row>&);
 void measure_groups(const BenchOptions& options, Subject& s, std::vector<Row>& rows) {
   constexpr Measure measures[] = {measure_gemms,       measure_quantize, measure_attention, measure_norms,
                                   measure_activations, measure_experts,  measure_optimizer};
-  const double begin = monotonic_seconds();
-  std::size_t number = 0;
+  Progress progress(std::size_t(std::count_if(std::begin(groups), std::begin(groups) + std::size(measures),
+                                              [&](const auto& group) { return wants(options, group); })));
   for (std::size_t i = 0; i < std::size(measures); ++i) {
     if (!wants(options, groups[i])) continue;
-    log::info("measuring {}, {} of {} groups, after {} s ...", groups[i], ++number, options.groups.size(),
-              fixed(monotonic_seconds() - begin, 0));
+    progress.begin(format("{}", groups[i]));
     measures[i](s, rows);
   }
 }
@@ -101,9 +100,10 @@ Result run(const BenchOptions& options) {
   if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);
   try {
     const std::vector<Floor> floors = measure_ops(options, configs, device, target, out);
+    Progress progress(floors.size());
     for (std::size_t i = 0; i < floors.size(); ++i) {
       if (out.effort.stopped != nullptr && out.effort.stopped()) throw Stopped();
-      log::info("measuring step, {} of {}, {} ...", i + 1, floors.size(), configs[i].recipe.recipe);
+      progress.begin("steps in " + configs[i].recipe.recipe);
       out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i], options.loads));
     }
   } catch (const Stopped&) {

@@ -4,7 +4,8 @@
 #include <map>
 #include <thread>
 
-#include "octet/base/log.hpp"
+#include "octet/base/text.hpp"
+#include "octet/bench/progress.hpp"
 #include "octet/comm/self/self.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/ops/attention/attention.hpp"
@@ -34,10 +35,10 @@ class Cases {
 
   void measure(int repeats) {
     const int rounds = device_ == Device::cpu ? std::max(1, repeats / steps_in_turn) : 1;
+    Progress progress(std::size_t(rounds) * cases_.size());
     for (int round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < cases_.size(); ++i) {
-        log::info("measuring {} on {} of {} ranks, round {} of {} ...", cases_[i].config.recipe.recipe, cases_[i].config.ranks.all(),
-                  all_.size(), round + 1, rounds);
+        progress.begin(format("{} on {} of {} ranks", cases_[i].config.recipe.recipe, cases_[i].config.ranks.all(), all_.size()));
         if (takes_part(i)) time_steps(work(i), repeats / rounds + (round < repeats % rounds ? 1 : 0), samples_[i]);
         all_.barrier(stream_);
       }
