@@ -5,6 +5,7 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/output.hpp"
+#include "octet/base/wrapped.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/plan/dry_memory.hpp"
 #include "octet/plan/given_layout.hpp"
@@ -175,14 +176,14 @@ ExitCode answer(const LayoutOptions& o, const train::RunConfig& c, const plan::Q
   const std::string head = title(o, c, q) + assumed(c, q, given_names);
   if (!o.layout.empty()) {
     const plan::Candidate given = plan::assess(plan::layout_in_words(o.layout, q), q, memory);
-    output::write(head + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job));
+    output::write(wrapped_lines(head + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job)));
     return ExitCode::done;
   }
   const plan::Answer found = plan::search(q, memory);
   if (!o.write.empty() && !found.best.empty())
     plan::write_job(o.write, c, found.best.front().layout, q.job, machine::target_of(q.job.machine));
-  output::write(head + plan::answer_text(q, found));
-  if (!found.best.empty()) output::write(training(o, c.train.tokens, found.best.front(), q.job));
+  output::write(wrapped_lines(head + plan::answer_text(q, found)));
+  if (!found.best.empty()) output::write(wrapped_lines(training(o, c.train.tokens, found.best.front(), q.job)));
   if (const std::string why = plan::nothing_fits(q, found); !why.empty()) throw DeviceError(why);
   if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
   return ExitCode::done;
