@@ -240,7 +240,7 @@ std::vector<Case> of_states() {
              {"none of the blocks has experts", "model.dense_layers = 4096"}),
       values("norms_of_all_heads_in_parts_of_layers", "--set model.size=olmoe-tiny --set ranks.tensor=2",
              {"ranks.tensor = 2", "family olmoe", "set ranks.tensor = 1"}),
-      values("a_loss_of_sequences_that_tensor_ranks_divide", "--set model.size=deepseek-v2-tiny --set ranks.tensor=2",
+      values("a_loss_of_sequences_that_tensor_ranks_divide", "--set model.size=deepseek-v2-tiny --set model.layers=2 --set ranks.tensor=2",
              {"ranks.tensor = 2", "model.router_loss counts choices in complete sequences", "set model.router_balance = \"layer\""}),
       values("a_loss_of_routers_in_parts_of_sequences", "--set model.size=moe-tiny --set ranks.context=2",
              {"ranks.context = 2", "model.router_loss", "set it to 0"}),

@@ -258,7 +258,7 @@ std::vector<Case> of_folders() {
        usage,
        {"--data: 'chat.jsonl' becomes tokens by the model's tokenizer", "model has no tokenizer.json; copy it there"},
        [](const Place& p) { p.take("model"), p.write("chat.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n"); }},
-      {"model_evaluated_on_text_that_is_missing", "eval model --data none.jsonl", usage, {"--data: there is no file 'none.jsonl'"}, model},
+      {"model_evaluated_on_text_that_is_missing", "eval model --data none.jsonl", usage, {"--data: there is no file 'none.jsonl'", "check the path"}, model},
       {"model_without_a_template_in_a_chat", "chat model", usage, {"model has no chat template", "--chat-template"}, model},
       {"model_written_below_a_file",
        "export model --output tiny.toml/model",
