@@ -57,7 +57,8 @@ TEST(JsonLines, ABadLineIsRefusedByFileAndLineOrLeftOutAndCounted) {
     const std::string lines = "{\"text\": \"a\"}\n" + line + "\n{\"text\": \"b\"}\n";
     const std::string refused = error_of<DataError>([&] { read(lines); });
     EXPECT_TRUE(refused.starts_with(message)) << refused;
-    EXPECT_TRUE(refused.ends_with("; correct the line, name another --field, or leave bad lines out with --skip-bad-lines")) << refused;
+    EXPECT_TRUE(refused.ends_with("; correct the line, name another --field, or leave bad lines out with octet tokenize --skip-bad-lines"))
+        << refused;
     const Read rest = read(lines, {.skip_bad = true});
     EXPECT_EQ(rest.texts, (std::vector<std::string>{"a", "b"})) << line;
     EXPECT_EQ(rest.counts.bad, 1u);

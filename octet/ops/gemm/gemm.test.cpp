@@ -190,9 +190,10 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
                              {&tiles, &blocks}})
     EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), 0) << a->name << " x " << b->name;
   for (const Kind* b : {&blocks, &tiles}) {  // by the promoted kernel
-    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::bf16, true), 0) << b->name;
-    EXPECT_GT(gpu_workspace(blocks, *b, {60, 126, 240}, DType::bf16), 0) << b->name;
-    EXPECT_GT(gpu_workspace(blocks, *b, {60, 124, 248}, DType::bf16), 0) << b->name;
+    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 120, 240}, DType::bf16, true), 0) << b->name;
+    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::f32), 0) << b->name;
+    EXPECT_GT(gpu_workspace(blocks, *b, {60, 124, 240}, DType::bf16), 0) << b->name;
+    EXPECT_GT(gpu_workspace(blocks, *b, {60, 120, 248}, DType::bf16), 0) << b->name;
   }
   const std::int64_t as_bf16 = 2 * (64 + 128) * 256;
   for (const auto& [a, b] : {std::pair(&mx, &mx), {&tiles, &tiles}, {&blocks, &row}})
