@@ -250,7 +250,7 @@ TEST_P(Contested, ACommandThatDoesNotTrainEndsAtTheFirstSignal) {
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(bench.running());
   bench.signal(SIGINT);
-  EXPECT_EQ(bench.end(), -1);
+  EXPECT_EQ(bench.end(), int(ExitCode::interrupted)) << "with the rows that are complete";
 }
 
 TEST_P(Contested, ASecondSignalEndsItAtOnce) {

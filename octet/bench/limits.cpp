@@ -39,7 +39,7 @@ double beyond_cache_bytes(Device device) {
 double Limits::copy_bytes_per_second() {
   if (copy_ > 0) return copy_;
   const double bytes = stream_.device() == Device::cpu ? effort_.working_set_bytes : std::max(effort_.working_set_bytes, 1024 * mib);
-  return copy_ = octet::machine::copy_bytes_per_second(stream_, std::int64_t(bytes), std::max(effort_.repeats, 7));
+  return copy_ = octet::machine::copy_bytes_per_second(stream_, std::int64_t(bytes), std::clamp(effort_.repeats, 7, 15));
 }
 
 double Limits::matrix_flops_per_second(DType operands) const {
