@@ -189,9 +189,9 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
                              {&blocks, &tiles},
                              {&tiles, &blocks}})
     EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), 0) << a->name << " x " << b->name;
-  for (const Kind* b : {&blocks, &tiles}) {  // by the promoted kernel
-    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 120, 240}, DType::bf16, true), 0) << b->name;
-    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::f32), 0) << b->name;
+  for (const Kind* b : {&blocks, &tiles}) {                                                                     // by the promoted kernel
+    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 120, 240}, DType::bf16, true), -gemm_workspace_bytes) << b->name;  // none at all
+    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::f32), -gemm_workspace_bytes) << b->name;
     EXPECT_GT(gpu_workspace(blocks, *b, {60, 124, 240}, DType::bf16), 0) << b->name;
     EXPECT_GT(gpu_workspace(blocks, *b, {60, 120, 248}, DType::bf16), 0) << b->name;
   }
