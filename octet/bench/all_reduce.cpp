@@ -81,33 +81,30 @@ AllReduceRow measure_sum(Communicator& comm, Device device, Wire way, std::int64
   return row;
 }
 
-void check_options(const AllReduceOptions& options) {
+// Without a launcher, ranks are threads: two, unless --ranks or octet launch says how many.
+void on_wanted_ranks(const AllReduceOptions& options,
+                     const std::function<void(comm::Communicator&, const machine::RankPlacement&)>& measure) {
   for (const std::int64_t bytes : options.bytes)
     if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
       throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
-}
-
-// Without a launcher, ranks are threads: two, unless --ranks or octet launch says how many.
-int wanted_ranks(const AllReduceOptions& options) {
   const bool started = comm::launched_rank_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
-  return options.ranks > 0 || started ? options.ranks : 2;
-}
-
-AllReduceResult measure_all_reduce(const AllReduceOptions& options) {
-  check_options(options);
   machine::choose_own_gpu();
-  AllReduceResult out;
-  machine::on_ranks({.ranks = wanted_ranks(options),
+  machine::on_ranks({.ranks = options.ranks > 0 || started ? options.ranks : 2,
                      .device = options.device,
                      .limit_seconds = options.limit_seconds,
                      .peer_memory = options.peer_memory},
-                    [&](Communicator& comm, const machine::RankPlacement& placement) {
-                      const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
-                      const bool first = comm.rank() == 0;
-                      if (first) out.backend = placement.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
-                      if (placement.backend != "threads") out.reports = first;
-                      measure_rows(comm, device, options, out);
-                    });
+                    measure);
+}
+
+AllReduceResult measure_all_reduce(const AllReduceOptions& options) {
+  AllReduceResult out;
+  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
+    const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
+    const bool first = comm.rank() == 0;
+    if (first) out.backend = placement.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
+    if (placement.backend != "threads") out.reports = first;
+    measure_rows(comm, device, options, out);
+  });
   if (out.reports && options.limit && out.backend != "nccl")
     out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;
   if (out.reports) out.quality = measure_sum_quality(options.quality_ranks, options.limit_seconds);

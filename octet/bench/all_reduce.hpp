@@ -3,6 +3,7 @@
 #include "octet/bench/timing.hpp"
 #include "octet/comm/communicator.hpp"
 #include "octet/json/value.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/parallel/wire.hpp"
 
 namespace octet::bench {
@@ -59,10 +60,9 @@ AllReduceResult measure_all_reduce(const AllReduceOptions&);
 /// The time of one size among these ranks, which all call it.
 AllReduceRow measure_sum(comm::Communicator&, Device, Wire, std::int64_t bytes, const Effort&);
 
-/// Throws ConfigError on sizes that no tensor has.
-void check_options(const AllReduceOptions&);
-/// The ranks of a plan for machine::on_ranks(): two threads if nothing says how many.
-int wanted_ranks(const AllReduceOptions&);
+/// machine::on_ranks() with the ranks that the options ask for: two threads if nothing says how many. Throws ConfigError on sizes that no
+/// tensor has, and as it does.
+void on_wanted_ranks(const AllReduceOptions&, const std::function<void(comm::Communicator&, const machine::RankPlacement&)>&);
 
 /// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);

@@ -57,18 +57,12 @@ NetworkRates measured(Communicator& comm, Device device, const AllReduceOptions&
 }  // namespace
 
 NetworkRates measure_network(const AllReduceOptions& options) {
-  check_options(options);
-  machine::choose_own_gpu();
   NetworkRates out;
-  machine::on_ranks({.ranks = wanted_ranks(options),
-                     .device = options.device,
-                     .limit_seconds = options.limit_seconds,
-                     .peer_memory = options.peer_memory},
-                    [&](Communicator& comm, const machine::RankPlacement& placement) {
-                      const NetworkRates rates = measured(comm, placement.backend == "nccl" ? Device::cuda : Device::cpu, options);
-                      if (comm.rank() == 0) out = rates;
-                      else if (placement.backend != "threads") out.reports = false;
-                    });
+  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
+    const NetworkRates rates = measured(comm, placement.backend == "nccl" ? Device::cuda : Device::cpu, options);
+    if (comm.rank() == 0) out = rates;
+    else if (placement.backend != "threads") out.reports = false;
+  });
   return out;
 }
 

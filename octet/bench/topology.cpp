@@ -118,21 +118,15 @@ Links links_of(const std::string& text) {
 }
 
 Topology measure_topology(const AllReduceOptions& options) {
-  check_options(options);
-  machine::choose_own_gpu();
   Topology t;
   t.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
-  machine::on_ranks({.ranks = wanted_ranks(options),
-                     .device = options.device,
-                     .limit_seconds = options.limit_seconds,
-                     .peer_memory = options.peer_memory},
-                    [&](Communicator& comm, const machine::RankPlacement& placement) {
-                      const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
-                      const bool first = comm.rank() == 0;
-                      if (first) t.backend = placement.backend, t.machine = machine::device_name(device);
-                      if (placement.backend != "threads") t.reports = first;
-                      measure_pairs(comm, device, options, t);
-                    });
+  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
+    const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
+    const bool first = comm.rank() == 0;
+    if (first) t.backend = placement.backend, t.machine = machine::device_name(device);
+    if (placement.backend != "threads") t.reports = first;
+    measure_pairs(comm, device, options, t);
+  });
   return t;
 }
 

@@ -75,8 +75,7 @@ void require_text(const Selection& selection, const char* otherwise) {
   for (const TextFile& file : selection.files) {
     std::string begin;
     open_bytes(file)->read(looked_at, begin);
-    const std::string name = without_compression(file.path);
-    const std::string why = why_no_text(file.path, begin, is_json_lines(name));
+    const std::string why = why_no_text(file.path, begin, is_json_lines(file.path));
     if (!why.empty()) throw DataError(format("{}: {}{}", printable(file.path), why, otherwise));
   }
 }

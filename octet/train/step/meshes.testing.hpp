@@ -45,6 +45,16 @@ inline std::vector<Mesh> all_meshes(std::int64_t most_tensor, std::int64_t most_
   return out;
 }
 
+/// work(engine, rank) on each rank of a mesh.
+template <class Work>
+void on_mesh(EngineConfig config, const Mesh& mesh, const Work& work) {
+  mesh.set(config.ranks);
+  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
+    work(e, c.rank());
+  });
+}
+
 struct MeshSteps {
   std::vector<float> gradients;  // of the first step
   std::vector<double> losses;    // of all

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "octet/train/checkpoint/slices.testing.hpp"
+#include "octet/train/checkpoint/mesh_states.testing.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/generate.hpp"
@@ -31,19 +31,10 @@ EngineConfig config_of(const std::string& recipe, std::int64_t experts = 4, std:
 
 data::Batch batch_of(int step, int group) { return random_batch(2, 32, 61, 100 + std::uint64_t(8 * step + group)); }
 
-template <class Work>
-void on(EngineConfig config, const Mesh& mesh, const Work& work) {
-  mesh.set(config.ranks);
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-    work(e, c.rank());
-  });
-}
-
 // Bytes that each rank sends to experts in the first forward and backward.
 std::vector<std::int64_t> sent_on(const EngineConfig& config, const Mesh& mesh) {
   std::vector<std::int64_t> out(std::size_t(mesh.all()));
-  on(config, mesh, [&](Engine& e, int rank) {
+  on_mesh(config, mesh, [&](Engine& e, int rank) {
     begin_steps(e);
     e.train_one(batch_of(0, rank), {.kind = scaling::Pass::Kind::train}, tokens * mesh.data);
     out[std::size_t(rank)] = e.axes.experts().traffic(comm::Collective::all_to_all).bytes;
@@ -55,7 +46,7 @@ std::vector<std::int64_t> sent_on(const EngineConfig& config, const Mesh& mesh) 
 std::vector<std::vector<float>> choices_of(const EngineConfig& config, int ranks) {
   std::vector<std::vector<float>> out;
   for (int r = 0; r < ranks; ++r)
-    on(config, {}, [&](Engine& e, int) {
+    on_mesh(config, {}, [&](Engine& e, int) {
       begin_steps(e);
       e.train_one(batch_of(0, r), {.kind = scaling::Pass::Kind::train}, tokens * ranks);
       const Tensor counts = e.model->routers().counts();
@@ -138,7 +129,7 @@ struct BetweenHosts final : comm::CallListener {
 
 std::vector<std::int64_t> between_hosts(const EngineConfig& config, const Mesh& mesh) {
   std::vector<std::int64_t> out(std::size_t(mesh.all()));
-  on(config, mesh, [&](Engine& e, int rank) {
+  on_mesh(config, mesh, [&](Engine& e, int rank) {
     begin_steps(e);
     BetweenHosts sent;
     sent.rank = rank;
@@ -228,7 +219,7 @@ TEST(ExpertRanks, HaveTheMemoryAndTheWorkOfTheirPlan) {
       if (zero == 0) config.precision.activations = scaling::SavedActivations::fp8;
       config.ranks.zero = zero, config.ranks.expert = 2, config.ranks.data = 4, config.planned_ranks = 4;
       const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 2, 2);
-      on(config, {.data = 4, .zero = zero, .expert = 2}, [&](Engine& e, int rank) {
+      on_mesh(config, {.data = 4, .zero = zero, .expert = 2}, [&](Engine& e, int rank) {
         const auto batches = [&](int step) { return std::vector{batch_of(step, rank), batch_of(step + 1, rank)}; };
         StepRunner runner = begin_steps(e);
         runner.run(batches(0), {.learning_rate = 1e-2});
@@ -258,12 +249,12 @@ TEST(ExpertRanks, WithBoundedMemoryStayWithinTheirPlanInRounds) {
     EXPECT_LT(dry.memory.total, worst) << recipe;
     std::int64_t calls_at_once = 0;
     config.ranks.expert_room = 0;
-    on(config, mesh, [&](Engine& e, int rank) {
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
       begin_steps(e).run(std::vector{batch_of(0, rank), batch_of(1, rank)}, {.learning_rate = 1e-2});
       if (rank == 0) calls_at_once = e.axes.experts().traffic(comm::Collective::all_to_all).calls;
     });
     config.ranks.expert_room = 1;
-    on(config, mesh, [&](Engine& e, int rank) {
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
       const auto batches = [&](int step) { return std::vector{batch_of(step, rank), batch_of(step + 1, rank)}; };
       StepRunner runner = begin_steps(e);
       runner.run(batches(0), {.learning_rate = 1e-2});
@@ -303,7 +294,7 @@ TEST(ExpertRanks, WhosePassesTakeTurnsHaveTheMemoryAndTheWorkOfTheirPlan) {
   mesh.set(config.ranks), config.ranks.schedule = parallel::Schedule::dualpipe_v, config.planned_ranks = 2;
   const auto dry_of = [&](int stage) { return dry_run(config, machine::machine_target(Device::cpu), 2, 6, {.stage = stage}); };
   const std::vector<DryRun> dry{dry_of(0), dry_of(1)};
-  on(config, mesh, [&](Engine& e, int rank) {
+  on_mesh(config, mesh, [&](Engine& e, int rank) {
     std::vector<data::Batch> batches;
     for (int i = 0; i < 6; ++i) batches.push_back(batch_of(i, e.axes.sequence_group()));
     StepRunner runner = begin_steps(e);
@@ -322,16 +313,6 @@ TEST(ExpertRanks, WhosePassesTakeTurnsHaveTheMemoryAndTheWorkOfTheirPlan) {
   });
 }
 
-std::string exported(const Scratch& scratch, const std::string& name) {
-  return read_file(scratch.at(name + "/model.safetensors"), 1 << 24);
-}
-
-SavedState whole_state(const EngineConfig& config, const std::string& folder) {
-  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
-  load(e, folder);
-  return SavedState::of(e);
-}
-
 TEST(ExpertRanks, HaveAStateThatIsTheSameOnEveryOtherMesh) {
   const std::vector<Mesh> meshes{{.data = 2, .expert = 2},
                                  {.data = 4, .zero = 1, .expert = 2},
@@ -342,31 +323,14 @@ TEST(ExpertRanks, HaveAStateThatIsTheSameOnEveryOtherMesh) {
   for (const optim::Level level : {optim::Level::O0, optim::Level::O3}) {
     EngineConfig config = config_of("delayed");
     config.precision.options.history = 4, config.optimizer->level = level;
-    for (const Mesh& from : level == optim::Level::O0 ? std::vector{meshes[0], meshes[3], meshes[5]} : std::vector{meshes[1]}) {
-      const Scratch scratch;
-      on(config, from, [&](Engine& e, int rank) {
-        StepRunner runner = begin_steps(e);
-        runner.run(std::vector{batch_of(0, e.axes.sequence_group())}, {.learning_rate = 1e-2});
-        save(e, rank, scratch.at("."));
-        save_weights(e, scratch.at("exported"));
-      });
-      const SavedState saved = whole_state(config, scratch.at("."));
-      on(config, {}, [&](Engine& e, int) { load(e, scratch.at(".")), save_weights(e, scratch.at("of one")); });
-      EXPECT_EQ(exported(scratch, "exported"), exported(scratch, "of one")) << from.text();
-      for (const Mesh& to : meshes) {
-        const Scratch again;
-        on(config, to, [&](Engine& e, int rank) { load(e, scratch.at(".")), save(e, rank, again.at(".")); });
-        EXPECT_EQ(whole_state(config, again.at(".")), saved) << "from " << from.text() << " to " << to.text();
-      }
-      on(config, from, [&](Engine& e, int) { load_weights(e, scratch.at("of one")), save_weights(e, scratch.at("again")); });
-      EXPECT_EQ(exported(scratch, "again"), exported(scratch, "of one")) << from.text();
-    }
+    for (const Mesh& from : level == optim::Level::O0 ? std::vector{meshes[0], meshes[3], meshes[5]} : std::vector{meshes[1]})
+      expect_one_state(config, from, meshes, [](int group) { return std::vector{batch_of(0, group)}; });
   }
 }
 
 // All ranks search together, since each forward exchanges rows.
 TEST(ExpertRanks, NameAWeightOfAnotherRankThatIsNotFinite) {
-  on(config_of("bf16"), two, [&](Engine& e, int rank) {
+  on_mesh(config_of("bf16"), two, [&](Engine& e, int rank) {
     StepRunner runner = begin_steps(e);
     for (Parameter* p : e.parameters.list())
       if (rank == 1 && p->path == "layers.1.mlp.experts.down.weight") p->value.values().f32()[5] = NAN, ++p->version;
@@ -381,7 +345,7 @@ TEST(ExpertRanks, EvaluateAndContinueTextAsOneRank) {
   std::vector<double> losses;
   for (const Mesh& mesh : {Mesh{}, two}) {
     std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
-    on(config_of("fp32"), mesh, [&](Engine& e, int rank) {
+    on_mesh(config_of("fp32"), mesh, [&](Engine& e, int rank) {
       begin_steps(e);
       generate(e, ids[std::size_t(rank)], 32, {.sampling = {.temperature = 0}, .tokens = 6},
                [](std::size_t, std::int32_t) { return true; });

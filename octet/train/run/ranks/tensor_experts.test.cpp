@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "octet/train/checkpoint/slices.testing.hpp"
+#include "octet/train/checkpoint/mesh_states.testing.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/generate.hpp"
@@ -55,15 +55,6 @@ std::vector<data::Batch> batches_of(int step, std::int64_t groups, int group) {
 
 MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 2) {
   return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) { return batches_of(step, mesh.data, group); });
-}
-
-template <class Work>
-void on(EngineConfig config, const Mesh& mesh, const Work& work) {
-  mesh.set(config.ranks);
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-    work(e, c.rank());
-  });
 }
 
 void expect_near(const EngineConfig& config, const MeshSteps& one, const std::vector<Mesh>& meshes, double bound = 1e-5) {
@@ -145,7 +136,7 @@ TEST(TensorExperts, HaveTheMemoryAndTheWorkOfTheirPlan) {
     const Mesh mesh{.tensor = 2, .data = 2, .zero = zero, .expert = 2};
     mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
     const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 1, 2);
-    on(config, mesh, [&](Engine& e, int rank) {
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
       const auto batches = [&](int step) { return batches_of(step, 2, e.axes.sequence_group()); };
       StepRunner runner = begin_steps(e);
       runner.run(batches(0), {.learning_rate = 1e-2});
@@ -188,16 +179,6 @@ TEST(TensorExperts, SendTheBytesOfTheFormula) {
   EXPECT_LT(double(sent(comm::Collective::all_reduce) - sums), copies + 8192);
 }
 
-std::string exported(const Scratch& scratch, const std::string& name) {
-  return read_file(scratch.at(name + "/model.safetensors"), 1 << 24);
-}
-
-SavedState whole_state(const EngineConfig& config, const std::string& folder) {
-  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
-  load(e, folder);
-  return SavedState::of(e);
-}
-
 TEST(TensorExperts, HaveAStateThatIsTheSameOnEveryOtherMesh) {
   const std::vector<Mesh> meshes{{.tensor = 2},
                                  {.tensor = 2, .data = 2, .expert = 2},
@@ -206,25 +187,8 @@ TEST(TensorExperts, HaveAStateThatIsTheSameOnEveryOtherMesh) {
                                  {.data = 2, .zero = 1, .expert = 2}};
   EngineConfig config = latent_config("delayed", "deepseek_v2");
   config.precision.options.history = 4, config.optimizer->m = Storage::bf16;
-  for (const Mesh& from : {meshes[1], meshes[3]}) {
-    const Scratch scratch;
-    on(config, from, [&](Engine& e, int rank) {
-      StepRunner runner = begin_steps(e);
-      runner.run(batches_of(0, from.data, e.axes.sequence_group()), {.learning_rate = 1e-2});
-      save(e, rank, scratch.at("."));
-      save_weights(e, scratch.at("exported"));
-    });
-    const SavedState saved = whole_state(config, scratch.at("."));
-    on(config, {}, [&](Engine& e, int) { load(e, scratch.at(".")), save_weights(e, scratch.at("of one")); });
-    EXPECT_EQ(exported(scratch, "exported"), exported(scratch, "of one")) << from.text();
-    for (const Mesh& to : meshes) {
-      const Scratch again;
-      on(config, to, [&](Engine& e, int rank) { load(e, scratch.at(".")), save(e, rank, again.at(".")); });
-      EXPECT_EQ(whole_state(config, again.at(".")), saved) << "from " << from.text() << " to " << to.text();
-    }
-    on(config, from, [&](Engine& e, int) { load_weights(e, scratch.at("of one")), save_weights(e, scratch.at("again")); });
-    EXPECT_EQ(exported(scratch, "again"), exported(scratch, "of one")) << from.text();
-  }
+  for (const Mesh& from : {meshes[1], meshes[3]})
+    expect_one_state(config, from, meshes, [&](int group) { return batches_of(0, from.data, group); });
 }
 
 // Each rank updates its copies alone, from equal sums and with equal draws.
@@ -232,7 +196,7 @@ TEST(TensorExperts, HaveEqualCopiesAfterSteps) {
   EngineConfig config = latent_config("current");
   config.optimizer->level = optim::Level::O3, config.optimizer->m = Storage::bf16;
   std::vector<std::map<std::string, std::vector<float>>> copies(2);
-  on(config, {.tensor = 2}, [&](Engine& e, int rank) {
+  on_mesh(config, {.tensor = 2}, [&](Engine& e, int rank) {
     StepRunner runner = begin_steps(e);
     for (int step = 0; step < 2; ++step) runner.run(batches_of(step, 1, 0), {.learning_rate = 1e-2});
     for (const Parameter* p : e.parameters.list()) {
@@ -254,7 +218,7 @@ TEST(TensorExperts, EvaluateAndContinueTextAsOneRank) {
   std::vector<double> losses;
   for (const Mesh& mesh : {Mesh{}, {.tensor = 2}, {.tensor = 2, .data = 2, .expert = 2}}) {
     std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
-    on(latent_config("fp32"), mesh, [&](Engine& e, int rank) {
+    on_mesh(latent_config("fp32"), mesh, [&](Engine& e, int rank) {
       begin_steps(e);
       generate(e, ids[std::size_t(rank)], 32, {.sampling = {.temperature = 0}, .tokens = 6},
                [](std::size_t, std::int32_t) { return true; });
