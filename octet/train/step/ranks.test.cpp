@@ -293,7 +293,7 @@ std::vector<SavedState> states_after_a_skip(const EngineConfig& config, bool dia
       options.before_update = [&] { *static_cast<std::int64_t*>(e.nonfinite().data) = s == 3; };
       runner.run(batches, options, [&] {
         EXPECT_EQ(e.optimizer->last(e.stream).skip, s == 3 ? 1.0f : 0.0f);
-        if (s == 3 && diagnosed) EXPECT_EQ(first_nonfinite(e, batches), "");
+        EXPECT_EQ(s == 3 && diagnosed ? first_nonfinite(e, batches) : "", "");
       });
     }
     out[std::size_t(c.rank())] = SavedState::of(e);

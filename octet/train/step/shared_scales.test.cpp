@@ -79,15 +79,6 @@ std::map<std::string, float> factors_in(const std::string& folder) {
   return out;
 }
 
-template <class Work>
-void on_mesh(EngineConfig config, const Mesh& mesh, const Work& work) {
-  mesh.set(config.ranks);
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-    work(e, c.rank());
-  });
-}
-
 // Equal gradients of ranks need room, so that factors leave 1; then every mesh has the same ones.
 TEST(SharedScales, HaveOneFactorPerParameterThatEveryMeshSavesOnceAndResumes) {
   const EngineConfig config = config_of(true);
