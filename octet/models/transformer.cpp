@@ -57,7 +57,7 @@ Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy)
 
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
-  return p.divides() ? ops::TableRows{p.member() * rows, p.members() * rows} : ops::TableRows{};
+  return {p.member() * rows, p.members() * rows};
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ void Routers::allocate(Stream& stream) {
   if (config_.biased || config_.balance.bias_rate > 0) biases_ = zeros();
 }
 
+const Routers& Routers::no_routers() {
+  static const Routers none;
+  return none;
+}
+
 Routers::MicroBatch Routers::begin(Stream& stream, const scaling::Pass& pass, std::int64_t tokens, std::int64_t sequences, float factor,
                                    const Tensor& loss_scale) const {
   MicroBatch m{.all = this, .tokens = tokens, .counts = {}, .sums = {}, .factor = factor, .loss_scale = loss_scale};

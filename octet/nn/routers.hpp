@@ -20,17 +20,17 @@ class Routers {
   };
   /// Shared by the routers of one micro-batch.
   struct MicroBatch {
-    const Routers* all = nullptr;
+    const Routers* all = &no_routers();
     std::int64_t tokens = 0;
     Tensor counts, sums;     // f32 [n, S, E]: of all layers together, or of each; of S sequences, or of all together
     float factor = 0;        // of the loss, in which each token has it
     Tensor loss_scale = {};  // f32 [1] or empty
     bool records = false;    // into the loads of the step
-
-    explicit operator bool() const { return all != nullptr; }
   };
 
   Routers() = default;
+  /// Those of a model without experts.
+  static const Routers& no_routers();
   explicit Routers(const Config& config) : config_(config) {}
 
   /// Tables, in the run's region.
