@@ -24,6 +24,7 @@ struct WeightSlice {
   bool transposed = false;  // stored as [columns, rows]
   bool wide = false;        // F32 in every form of weights
   bool alias = false;       // a second name for the same rows: never written; a file that has it must have the same values
+  std::int64_t stack = 1;   // of experts: the parameter's matrices, of equal numbers of rows, with a scale per tensor each
 };
 
 /// The Hugging Face format of a family's models. config.json's model_type is the family's name.

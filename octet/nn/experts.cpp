@@ -17,18 +17,24 @@ scaling::Site of_router(scaling::Site site) {
 }
 
 StackedLinear::Config first_of(const Experts::Config& c, const Partition& p) {
+  const IndexRange own = c.exchange->own(c.number);
   return {.in = c.width,
           .out = 2 * c.hidden,
-          .matrices = c.exchange->own(c.number).count,
+          .matrices = own.count,
           .used = c.routing.choices,
+          .all = c.number,
+          .first = own.first,
           .joined = 2,
           .cut = with_copies(p, own_experts(*c.exchange, c.number, 2 * c.hidden, c.width))};
 }
 StackedLinear::Config second_of(const Experts::Config& c, const Partition& p) {
+  const IndexRange own = c.exchange->own(c.number);
   return {.in = c.hidden,
           .out = c.width,
-          .matrices = c.exchange->own(c.number).count,
+          .matrices = own.count,
           .used = c.routing.choices,
+          .all = c.number,
+          .first = own.first,
           .init = {Init::Kind::normal, c.out_deviation},
           .cut = with_copies(p, own_experts(*c.exchange, c.number, c.width, c.hidden))};
 }

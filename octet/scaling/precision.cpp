@@ -19,7 +19,7 @@ class SavedCodes final : public Quantizer {
       : slots_(slots), slot_(recorded ? slots.add({path, Operand::saved, DType::e4m3, {1, ops::saved_block}}) : -1) {}
   ops::QuantizeSpec spec(const Pass& pass) const override {
     ops::QuantizeSpec out = ops::saved_spec();
-    if (slot_ >= 0 && pass.records() && pass.count) slots_.record(slot_, pass, out);
+    if (slot_ >= 0 && pass.records() && pass.count) slots_.record(slot_, {}, pass, out);
     return out;
   }
 
@@ -178,19 +178,24 @@ std::string Precision::unfit(const Site& site, const std::array<Choice, 3>& chos
   return out % rows == 0 ? "" : format("matrices of {} rows are not multiples of {}, the rows that share a scale", out, rows);
 }
 
-std::string Precision::precision_text(const std::array<Choice, 3>& chosen) const {
+std::string Precision::precision_text(const Site& site, const std::array<Choice, 3>& chosen) const {
   const Choice& first = chosen[0];
   const bool one = std::all_of(chosen.begin(), chosen.end(), [&](const Choice& c) { return c.member == first.member; });
   if (one && !quantizes(first)) return to_text(first.format);
   std::string out;
   int eight_bit = 0;
+  bool each = false;  // matrix of the stack has a scale
   for (const Operand o : operands) {
     const Choice& c = chosen[std::size_t(o)];
     out += format("{}{} {}", out.empty() ? "" : ", ", name(o), c.format);
-    if (quantizes(c)) ++eight_bit;
-    if (!one && quantizes(c)) out += format(" ({})", members_[std::size_t(c.member)].name);
+    if (!quantizes(c)) continue;
+    ++eight_bit;
+    if (!one) out += format(" ({})", members_[std::size_t(c.member)].name);
+    each |= o == Operand::weight && site.stack > 1 && members_[std::size_t(c.member)].recipe->scales_matrices();
   }
-  if (one) return out + "; " + members_[std::size_t(first.member)].recipe->scales();
+  if (one) out += "; " + members_[std::size_t(first.member)].recipe->scales();
+  if (each) out += "; w has one for each expert";
+  if (one) return out;
   return eight_bit == 3 ? out : out + "; 8-bit operands are decoded, since no GEMM multiplies them by BF16";
 }
 
@@ -236,13 +241,13 @@ LinearPlan Precision::plan(const Site& site) {
       } else {
         const Member& m = members_[std::size_t(c.member)];
         const bool frozen = config_.frozen_weights && o == Operand::weight && quantizes(c);
-        *quantizers[std::size_t(o)] = frozen ? std::make_unique<scaling::Unmeasured>(m.recipe->spec_of_frozen(c.format))
+        *quantizers[std::size_t(o)] = frozen ? std::make_unique<scaling::Unmeasured>(m.recipe->spec_of_frozen(site, c.format))
                                              : m.recipe->quantizer(site, o, c.format, m.slots);
       }
     }
     const bool one = chosen[0].member == chosen[1].member && quantizes(chosen[0]);  // x and w
     plan.fast_forward = one && members_[std::size_t(chosen[0].member)].recipe->fast_forward() && config_.fast_accumulation;
-    plan.precision = precision_text(chosen), plan.why = reason_text(chosen);
+    plan.precision = precision_text(site, chosen), plan.why = reason_text(chosen);
   }
   plan.caches_weight = config_.weights == WeightCodes::cached;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";
