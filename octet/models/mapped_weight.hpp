@@ -25,6 +25,8 @@ class MappedWeight {
 
   const std::string& name() const { return slice_.name; }
   bool alias() const { return slice_.alias; }
+  /// Whether a folder has a tensor for it.
+  bool written() const { return !slice_.alias || slice_.written; }
   Parameter& parameter() const { return *parameter_; }
   /// Whether the parameter has no memory, since another rank has it: nothing is read.
   bool elsewhere() const { return begin_ == nullptr; }
