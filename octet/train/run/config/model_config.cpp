@@ -314,7 +314,7 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("mtp_depth", mtp_depth,
           "further tokens that multi-token prediction layers behind the last block predict while the model trains, as DeepSeek-V3; 0: none",
           {.at_least = 0, .at_most = models::most_ahead});
-  v.field("mtp_loss", mtp_loss, "factor of the mean loss of these tokens, which is added to the loss", {.at_most = 1000, .above = 0},
+  v.field("mtp_loss", mtp_loss, "factor of the mean loss of these tokens, which is added to the loss", {.above = 0, .at_most = 1000},
           may_change);
   v.idle("mtp_loss", mtp_depth == 0, "model.mtp_depth = 0 predicts no further tokens");
   v.field("recompute", recompute,
