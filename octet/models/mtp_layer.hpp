@@ -4,8 +4,8 @@
 
 namespace octet::models {
 
-/// A layer of multi-token prediction (MTP), of depth k = 1 to D behind a model's last block. For place i it reads what the head reads at
-/// depth k - 1, h, and the embedding of the token k places later, e:
+/// A layer of multi-token prediction (MTP), of depth k = 1 to D behind a model's last block. For place i it reads the head's input
+/// of depth k - 1, h, and the embedding of the token k places later, e:
 ///
 ///   x = M [norm_e(e) | norm_h(h)];   h' = norm(block(x))         M [D, 2 D]
 ///

@@ -269,7 +269,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   predict_ahead(stream, batch, n.plain, keys, pass, sums, factor, saved);
 }
 
-// n: what the head has read, in the pass's region.
+// n: the head's input, in the pass's region.
 template <class Block, class Norm>
 void Transformer<Block, Norm>::predict_ahead(Stream& stream, const TokenBatch& batch, const Tensor& n, const Tensor& keys,
                                              const scaling::Pass& pass, const nn::LossSums& sums, const nn::LossFactor& factor,
@@ -292,7 +292,7 @@ void Transformer<Block, Norm>::predict_ahead(Stream& stream, const TokenBatch& b
   }
 }
 
-// Adds the gradient of what the head has read.
+// Adds to the gradient of the head's input.
 template <class Block, class Norm>
 void Transformer<Block, Norm>::backward_ahead(Stream& stream, const TokenBatch& batch, const Tensor& keys, const scaling::Pass& pass,
                                               const Saved& saved) {

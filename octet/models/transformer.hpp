@@ -12,8 +12,8 @@
 
 namespace octet::models {
 
-/// Embedding, blocks, final norm, head: the skeleton that the families share. Layers that predict further tokens read what the head reads,
-/// and only in training: losses of evaluations and logits are those of the head alone.
+/// Embedding, blocks, final norm, head: the skeleton that the families share. Layers that predict further tokens read the head's input, in
+/// training alone: losses of evaluations and logits are those of the head.
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:

@@ -214,7 +214,7 @@ TEST(MultiTokenPrediction, RecomputedPartsHaveTheSameGradientsAndTheMemoryOfTheD
   }
 }
 
-// One micro-batch per group and step is not enough to see sums over micro-batches.
+// Steps of four micro-batches on all groups of ranks.
 MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh) {
   return steps_on_mesh(config, mesh, 2, 1e-2, [&](int step, int group) {
     std::vector<data::Batch> own;
@@ -273,7 +273,7 @@ TEST(MultiTokenPrediction, WhatIsNotBuiltIsRefusedWithItsReason) {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   EngineConfig config = config_of("bf16", 1);
   EXPECT_TRUE(has(refusal(config, {.tensor = 2, .pipeline = 2}), "or model.mtp_depth = 0"));
-  config.ranks.schedule = parallel::Schedule::dualpipe_v;
+  config.ranks.schedule = parallel::Schedule::dualpipe_v, config.shape.layers = 4;
   EXPECT_TRUE(has(refusal(config, {.pipeline = 2}), "choose another schedule, or model.mtp_depth = 0"));
   config.ranks.schedule = parallel::Schedule::one_f_one_b, config.adapters.rank = 4;
   EXPECT_TRUE(has(refusal(config, {}), "beside adapters (lora.rank)"));
