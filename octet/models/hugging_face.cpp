@@ -231,8 +231,9 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, con
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i].alias() && weights[i] && !places[i].holds(*weights[i]))
       throw DataError(octet::format(
-          "{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
-          printable(files.folder()), printable(weights[i]->tensor.name)));
+          "{}: tensor \"{}\" differs from the {}, which it repeats according to {}; {}", printable(files.folder()),
+          printable(weights[i]->tensor.name), places[i].parameter().path == "embedding.weight" ? "embedding" : "head", config_name,
+          places[i].written() ? "fetch the weights again" : "set tie_word_embeddings to false or remove the tensor"));
 }
 
 /// Of an export with codes; always the head, which has no tensor of its own where it is tied. compressed-tensors lists linear layers only.
@@ -272,7 +273,7 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
                        const WeightForm& form, const Companions& companions) {
   require_form(shape, form);
   auto places = mapped_weights(format_of(shape).weights(shape), parameters);
-  std::erase_if(places, [](const MappedWeight& p) { return p.alias(); });
+  std::erase_if(places, [](const MappedWeight& p) { return !p.written(); });
   std::vector<io::TensorSpec> tensors;
   for (const MappedWeight& p : places)
     for (io::TensorSpec& spec : p.specs(form)) tensors.push_back(std::move(spec));

@@ -25,6 +25,8 @@ class MappedWeight {
 
   const std::string& name() const { return slice_.name; }
   bool alias() const { return slice_.alias; }
+  /// Whether a folder has a tensor for it.
+  bool written() const { return !slice_.alias || slice_.written; }
   Parameter& parameter() const { return *parameter_; }
   /// The matrix of the parameter to which the rows belong: 0 unless it is a stack.
   std::int64_t matrix() const { return slice_.first / (parameter_->shape[0] / slice_.stack); }

@@ -31,6 +31,7 @@ struct ModelFamily {
   bool gated = true;     // an MLP has three matrices, else two
   bool experts = false;  // layers have experts: the shape's experts count
   bool latent = false;   // attention has latents: the shape's latent counts
+  bool ahead = false;    // layers behind the last block may predict further tokens: ModelShape::mtp_depth
   GgufFormat gguf = {};
 };
 

@@ -40,6 +40,11 @@ void StepEvent::fields(EventVisitor& v) {
           limited);
   v.field({"one_token", "", "share of the targets of rank 0 that are the same token; absent up to a half", true, !(one_token > 0)},
           one_token);
+  v.field({"mtp_loss", "nats",
+           "mean cross-entropy of further tokens, of all depths together; only in runs with "
+           "[`model.mtp_depth`](experts.md#predict-further-tokens)",
+           true, !std::isfinite(mtp_loss)},
+          mtp_loss);
   preferences.fields(v);
 }
 

@@ -93,6 +93,7 @@ std::map<std::string, float> calibrated_scales(train::Engine& e, const data::Eva
     if (slots[i].operand != Operand::activation || !slots[i].path.starts_with("layers.")) continue;
     if (!std::isfinite(largest))
       throw DataError(format("{}: activations of calibration are not finite, so they have no scale; export another step", slots[i].path));
+    if (largest == 0) continue;  // nothing was seen, as of layers that predict further tokens
     out[slots[i].path + ".weight"] = block_scale(largest, rule).descale;
   }
   return out;

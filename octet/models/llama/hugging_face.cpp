@@ -137,12 +137,26 @@ void add_mlp(const ModelShape& s, const AddSlice& add) {
   add("mlp.down_proj.weight", "mlp.down.weight", 0, s.width);
 }
 
+// Of a layer that predicts further tokens, beside its block. Files repeat the embedding and the head.
+void add_ahead(const ModelShape& s, const std::string& head, const AddSlice& add) {
+  const auto repeat = [&](const char* name, const std::string& parameter) {
+    add.out.push_back({.name = add.theirs + name, .parameter = parameter, .rows = s.vocabulary, .alias = true, .written = true});
+  };
+  repeat("embed_tokens.weight", "embedding.weight");
+  add("enorm.weight", "enorm.weight", 0, s.width), add("hnorm.weight", "hnorm.weight", 0, s.width);
+  add("eh_proj.weight", "eh_proj.weight", 0, s.width);
+  add("shared_head.norm.weight", "head_norm.weight", 0, s.width);
+  repeat("shared_head.head.weight", head);
+}
+
 }  // namespace
 
 std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant, const ExpertNames& names) {
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
-  for (std::int64_t i = 0; i < s.layers; ++i) {
+  const std::string head = s.tied ? "embedding.weight" : "lm_head.weight";
+  for (std::int64_t i = 0; i < s.all_layers(); ++i) {
     const AddSlice add{out, format("model.layers.{}.", i), format("layers.{}.", i)};
+    if (i >= s.layers) add_ahead(s, head, add);
     const bool ends = variant.norms != LlamaVariant::Norms::before, begins = variant.norms != LlamaVariant::Norms::after;
     if (begins) add("input_layernorm.weight", "norm1.weight", 0, s.width);
     if (s.latent) add_latents(s, add);
@@ -155,8 +169,7 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVari
     if (ends) add("post_feedforward_layernorm.weight", "mlp_norm.weight", 0, s.width);
   }
   out.push_back({"model.norm.weight", "norm.weight", 0, s.width});
-  out.push_back(
-      {.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
+  out.push_back({.name = "lm_head.weight", .parameter = head, .rows = s.vocabulary, .alias = s.tied});
   return out;
 }
 

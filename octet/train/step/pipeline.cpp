@@ -66,7 +66,7 @@ bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& ste
     if (!step.proceeds()) return false;
     const data::Batch& given = batches[std::size_t(i)];
     const Scope micro_batch(stream_, step.pass.keep);
-    const models::TokenBatch batch = upload(stream_, given, step.pass.keep, member_);
+    const models::TokenBatch batch = upload(stream_, given, step.pass.keep, member_, ahead(0));
     step.before(i);
     const int place = step.exchanges ? 1 + (i == 0) + 2 * (i + 1 == n) : 0;
     recordings_.run(stream_, {given.rows, given.length, std::bit_cast<std::int32_t>(step.factor.constant), step.pass.measure_noise, place},
@@ -169,7 +169,7 @@ Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
   const Region boundaries = take(f, Use::boundaries);
   if (const auto last = leaving_.extract(f.slots[std::size_t(Use::boundaries)])) transfers_.finish_send(last.mapped());
-  f.batch = upload(stream_, batch, boundaries, member_);
+  f.batch = upload(stream_, batch, boundaries, member_, ahead(key.second));
   if (!embeds(key.second)) f.in = model_.boundary(stream_, f.batch, boundaries);
   f.boundary = model_.boundary(stream_, f.batch, boundaries);
   f.codes = transfers_.codes_for(stream_, f.boundary, boundaries);
@@ -198,8 +198,9 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
                     std::int64_t(stream_.arena().mark(stream_.own(Lifetime::scratch)).bytes)};
   form.insert(form.end(), f.slots.begin(), f.slots.end());
   for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.boundary, step.factor.loss_scale,
-                          step.sums.sum, step.sums.counted})
+                          step.sums.sum, step.sums.counted, step.sums.ahead_sum, step.sums.ahead_counted})
     form.push_back(address(t));
+  for (const models::TokensAhead& further : b.ahead) form.push_back(address(further.tokens)), form.push_back(address(further.targets));
   return form;
 }
 

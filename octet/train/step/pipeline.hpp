@@ -106,6 +106,8 @@ class Pipeline {
   int part(int chunk) const { return shape_.part(stages_.rank(), chunk); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == shape_.parts(); }
+  // Depths of further tokens that it predicts.
+  std::int64_t ahead(int chunk) const { return has_head(chunk) ? model_.shape().mtp_depth : 0; }
   bool one_chunk() const { return shape_.parts() == 1; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
   static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }

@@ -24,7 +24,7 @@ export class Overview {
     ]);
     // Of runs that have them.
     this.rare = new Map([
-      plot("loss_scale", { logarithmic: true }), plot("reward_margin"), plot("reward_accuracy", { zero: true }),
+      plot("loss_scale", { logarithmic: true }), plot("mtp_loss"), plot("reward_margin"), plot("reward_accuracy", { zero: true }),
       plot("gpu_utilization", { show: percent, zero: true }), plot("gpu_power", { zero: true }),
       plot("gpu_temperature"), plot("gpu_clock"), plot("gpu_memory", { show: bytes, zero: true }),
     ]);

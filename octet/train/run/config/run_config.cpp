@@ -130,7 +130,9 @@ EngineConfig engine_config(const RunConfig& c) {
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it, or choose another model",
                              c.data.sequence_length, printable(c.model.name()), shape.max_sequence));
   return {.shape = shape,
-          .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
+          .model = {.recompute = nn::Recompute::named(c.model.recompute),
+                    .recompute_layers = c.model.recompute_layers,
+                    .mtp_loss = c.model.mtp_loss},
           .precision = c.recipe,
           .optimizer = c.optim,
           .loss_scale = c.loss_scale,
