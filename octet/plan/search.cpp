@@ -129,6 +129,7 @@ class Fit {
   Fit(const Question& q, MemorySource& source) : q_(q), source_(source) {}
   // The sum of parts sorts out most layouts; the bytes that a run needs decide about the others.
   bool operator()(Candidate& c) {
+    if (needs(c) > 0) return fits(c);  // it was asked before
     c.memory = stage_memory(source_.layer_memory(c.layout), q_.model, c.layout, q_.job);
     if (!fits(c)) return false;
     StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;
