@@ -72,8 +72,6 @@ class Recipe {
   virtual std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) = 0;
   /// How a weight that does not train is quantized, once: by its own maximum, without state and measurements.
   virtual ops::QuantizeSpec spec_of_frozen(const Site&, DType format) const;
-  /// Whether each matrix of a stack of weights has a scale of its own, where one matrix has one.
-  virtual bool scales_matrices() const { return false; }
   /// Whether the forward GEMM may sum in a short tensor-core accumulator.
   virtual bool fast_forward() const { return false; }
   /// Rows of maxima that it wants in the slot table.
@@ -96,6 +94,8 @@ class Recipe {
   virtual int rows_of_blocks() const { return 1; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.
   virtual int multiple_of() const { return 16; }
+  /// Whether each matrix of a stack of weights has a scale of its own, where one matrix has one.
+  virtual bool scales_matrices() const { return false; }
 };
 
 /// The form of a scale, the quotient of the format's largest value and a block's maximum: rounded down to a power of two, or kept as FP32.

@@ -9,7 +9,17 @@ bool has_kernel(ScaleBlock b) {
          (b.rows == 1 && (b.cols == 32 || b.cols == 64 || b.cols == 128));
 }
 
+Tensor row_of(const Tensor& t, std::int64_t e) { return t ? t.rows(e, 1) : t; }
+
 }  // namespace
+
+QuantizeSpec QuantizeSpec::of_matrix(std::int64_t e) const {
+  QuantizeSpec one = *this;
+  if (!scales_matrices() || rows.whole_tensor()) return one;
+  one.rows = one.cols = {};
+  one.scale = row_of(scale, e), one.descale = row_of(descale, e), one.amax = row_of(amax, e);
+  return one;
+}
 
 void check_quantizable(const QuantizeSpec& s) {
   if (!s.quantizes()) return;

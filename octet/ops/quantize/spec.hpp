@@ -44,6 +44,8 @@ struct QuantizeSpec {
   bool encodes_slices() const { return quantizes() && same_codes() && descale_dtype() == DType::f32; }
   /// The value of a code times its descale is a BF16 number, or the value is one and the descale a factor of all.
   bool fits_bf16(ScaleBlock block) const { return !decodes_with_descale(block) || rule != ScaleRule::quotient; }
+  /// Of matrix e of a stack by itself; of others the same.
+  QuantizeSpec of_matrix(std::int64_t e) const;
   /// Decoded codes have the descale in them; otherwise it is left as a factor of the whole tensor or matrix.
   bool decodes_with_descale(ScaleBlock block) const { return rule != ScaleRule::quotient || !block.whole_matrices(); }
   /// The scale of a tile of 128 rows is known once the tile is: a producer can then encode as it goes. Otherwise it stores its

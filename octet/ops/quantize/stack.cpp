@@ -20,16 +20,6 @@ Stored rows_of(const Stored& x, std::int64_t begin, std::int64_t n) {
 
 std::int64_t matrices_of(const Sink& sink) { return sink.shape[0] / sink.spec.rows.rows; }
 
-Tensor row_of(const Tensor& t, std::int64_t e) { return t ? t.rows(e, 1) : t; }
-
-// The spec of matrix e by itself.
-QuantizeSpec spec_of(const QuantizeSpec& all, std::int64_t e) {
-  QuantizeSpec one = all;
-  one.rows = one.cols = {};
-  one.scale = row_of(all.scale, e), one.descale = row_of(all.descale, e), one.amax = row_of(all.amax, e);
-  return one;
-}
-
 // Matrix e of an operand as one by itself. Columns that are K-contiguous are not: they get memory of their own.
 Quantized one_of(Stream& stream, const Quantized& q, std::int64_t e, std::int64_t N, bool cols) {
   if (!q) return {};
@@ -53,7 +43,7 @@ void quantize_each(Stream& stream, const Stored& x, const Sink& sink, std::int64
   const std::int64_t N = sink.shape[0] / matrices;
   for (std::int64_t e = 0; e < matrices; ++e) {
     const Scope scope(stream);
-    Sink one{.shape = {N, sink.shape[1]}, .dtype = sink.dtype, .spec = spec_of(sink.spec, e)};
+    Sink one{.shape = {N, sink.shape[1]}, .dtype = sink.dtype, .spec = sink.spec.of_matrix(e)};
     one.codes.rows = one_of(stream, sink.codes.rows, e, N, false), one.codes.cols = one_of(stream, sink.codes.cols, e, N, true);
     quantize(stream, rows_of(x, e * N, N), one);
     if (stream.device() == Device::cpu && sink.codes.cols && !sink.codes.cols.transposed) put_columns(one.codes.cols, sink.codes.cols, e);

@@ -39,21 +39,13 @@ void know(Stream& s, QuantizeSpec& spec, const Stored& x) {
   }
 }
 
-QuantizeSpec one_of(const QuantizeSpec& all, std::int64_t e) {
-  QuantizeSpec one = all;
-  one.rows = one.cols = {};
-  for (Tensor* t : {&one.scale, &one.descale, &one.amax})
-    if (*t) *t = t->rows(e, 1);
-  return one;
-}
-
 void expect_matrices(Stream& s, const Stored& x, const QuantizeSpec& spec, SinkRequest want) {
   Sink all = make_sink(s, spec, want);
   quantize(s, x, all);
   for (std::int64_t e = 0; e < E; ++e) {
     Stored one = x;
     one.codes = x.codes.rows(e * N, N), want.shape = {N, K};
-    Sink alone = make_sink(s, one_of(spec, e), want);
+    Sink alone = make_sink(s, spec.of_matrix(e), want);
     quantize(s, one, alone);
     for (std::int64_t n = 0; n < N; ++n)
       for (std::int64_t k = 0; k < K; ++k) {
@@ -94,7 +86,7 @@ TEST(QuantizeStack, MeasuresWhatItsMatricesMeasure) {
   quantize(s, x, all);
   spec.amax = amax.rows(E, E), spec.health = &health[1];
   for (std::int64_t e = 0; e < E; ++e) {
-    Sink alone = make_sink(s, one_of(spec, e), {.shape = {N, K}, .dtype = DType::f32});
+    Sink alone = make_sink(s, spec.of_matrix(e), {.shape = {N, K}, .dtype = DType::f32});
     quantize(s, x.codes.rows(e * N, N), alone);
     EXPECT_EQ(all.codes.rows.descales.f32()[e], *alone.codes.rows.descales.f32());
     EXPECT_EQ(amax.f32()[e], amax.f32()[E + e]);

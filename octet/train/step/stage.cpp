@@ -15,7 +15,7 @@ parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t toke
   };
   const std::int64_t rows = tokens * l.used();
   const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {rows, l.in()}),
-                w = operands(l.weight().spec({}), {l.out(), l.in()});
+                w = operands(l.weight().spec({}).of_matrix(0), {l.out(), l.in()});
   const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {rows, l.out()});
   const Work before = dry.work();
   for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})
