@@ -34,9 +34,10 @@ void require_other_folder(const std::string& output, const trained::ModelSource&
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
   void linear(nn::LinearSite& l) override {
-    if (!l.path().starts_with("layers.")) return;
+    const Parameter& weight = l.weight().parameter();
+    if (!l.path().starts_with("layers.") || weight.role == ParameterRole::router) return;  // no form has codes of routers
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
-    if (!spec.quantizes()) return kept.push_back(l.weight().parameter().path);
+    if (!spec.quantizes()) return kept.push_back(weight.path);
     const bool like = spec.format == DType::e4m3 && spec.rows == form.block() && !spec.scale_known();
     if (like && !rule) rule = spec.rule;
     (like && spec.rule == rule ? equal : others).push_back(l.path());
