@@ -99,7 +99,8 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
   form.input_scales = trained::calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
   // A layer whose shape keeps it from 8 bits has no scale, so its weight stays values.
   for (const Parameter* p : engine->parameters.list())
-    if (p->path.starts_with("layers.") && p->shape.rank == 2 && !form.input_scales.contains(p->path) && !form.keeps(p->path))
+    if (p->path.starts_with("layers.") && p->shape.rank == 2 && p->role != ParameterRole::router && !form.input_scales.contains(p->path) &&
+        !form.keeps(p->path))
       form.kept.push_back(p->path);
   return engine;
 }
