@@ -65,6 +65,7 @@ scaling::PrecisionConfig frozen_precision(const ModelSource& source) {
   train::Engine bare = planned(source, {.recipe = "fp32"});
   for (nn::LinearSite* l : layers_of(bare)) {
     const std::string& parameter = l->weight().parameter().path;
+    if (l->weight().parameter().role == ParameterRole::router) continue;  // no recipe has codes of it
     const bool coded = std::ranges::any_of(stored, [&](const models::LayerScales& s) { return s.parameter == parameter; });
     if (!coded && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
   }

@@ -88,6 +88,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
+  v.idle("optim.coded_ends", model.mtp_depth > 0, "model.mtp_depth adds to gradients of embedding and head, which stay in FP32");
   v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
          format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.
