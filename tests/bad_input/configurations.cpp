@@ -254,7 +254,7 @@ std::vector<Case> of_states() {
       values("a_schedule_without_chunks",
              "--set model.layers=4 --set ranks.pipeline=2 --set ranks.pipeline_schedule=zero_bubble --set ranks.pipeline_chunks=2",
              {"ranks.pipeline = 2", "ranks.pipeline_chunks = 2", "interleaved"}),
-      values("more_stages_than_blocks", "--set ranks.pipeline=200", {"ranks.pipeline = 200", "model.layers = ", "the largest number"}),
+      values("more_stages_than_blocks", "--set ranks.pipeline=1000", {"ranks.pipeline = 1000", "model.layers = ", "the largest number"}),
       values("a_stage_of_zero_that_does_not_exist", "--set ranks.zero=4", {"`ranks.zero` must be an integer in [0, 3]", "got 4"}),
       values("loss_scale_that_rounds", "--set recipe.name=fp16 --set loss_scale.start=1000",
              {"loss_scale.start = 1000", "must be a power of two", "such as 1024"}),
