@@ -232,7 +232,8 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
                        .dlogits = dlogits,
                        .z_loss = batch ? batch.all->z_factor(batch) : 0,
                        .z_scale = batch.loss_scale,
-                       .relative = batch && batch.all->relative()});
+                       .relative = batch && batch.all->relative(),
+                       .rows = batch.rows});
   const ops::Sink d = quantized(stream, router_, {.tensor = Operand::gradient, .values = dlogits}, pass);
   router_.backward(stream, d, saved.in_linear, dx, pass.later);
 }
