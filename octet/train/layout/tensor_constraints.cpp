@@ -104,9 +104,6 @@ Constraints of_tensor() {
          return format("{} ranks have copies of values of {}, whose gradients in {} cannot be summed; set optim.gradients = \"bf16\"",
                        p.cut.copies, p.path, s.storage(l).gradients);
        }},
-      {here, tensor, "No adapters train (`lora.rank` is 0), if the model has experts or latents.",
-       [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
-       says("lora.rank: this version does not divide adapters of models with experts or latents; set ranks.tensor = 1")},
   };
 }
 
