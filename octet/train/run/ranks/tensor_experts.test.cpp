@@ -265,8 +265,6 @@ TEST(TensorExperts, WhatIsNotBuiltIsRefusedWithItsReason) {
   config.optimizer->gradients = Storage::e4m3_tensor, config.shape.experts.balance.loss = 0;
   EXPECT_NE(refusal(config, {.tensor = 2}).find("whose gradients in e4m3_tensor cannot be summed; set optim.gradients = \"bf16\""),
             std::string::npos);
-  EXPECT_NE(refusal(grouped_config("bf16", "olmoe"), {.tensor = 2}).find("models of the family olmoe cannot be divided within layers"),
-            std::string::npos);
 }
 
 }  // namespace
