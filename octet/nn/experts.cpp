@@ -234,7 +234,8 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
                        .dlogits = dlogits,
                        .z_loss = batch.all->z_factor(batch),
                        .z_scale = batch.loss_scale,
-                       .relative = batch.all->relative()});
+                       .relative = batch.all->relative(),
+                       .rows = batch.rows});
   const ops::Sink d = quantized(stream, router_, {.tensor = Operand::gradient, .values = dlogits}, pass);
   router_.backward(stream, d, saved.in_linear, dx, pass.later);
 }
