@@ -72,6 +72,13 @@ struct Multipliers {
   bool operator==(const Multipliers&) const = default;
 };
 
+/// Biases of linear layers in blocks, beside those that a family always has. The default form has none.
+struct BiasShape {
+  bool attention = false;  // of queries, keys and values, and of the output
+  bool mlp = false;        // of gate, up and down
+  bool operator==(const BiasShape&) const = default;
+};
+
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
   std::string family;      // key of the registry
@@ -89,6 +96,7 @@ struct ModelShape {
   LatentShape latent = {};
   WindowShape window = {};
   Multipliers multipliers = {};
+  BiasShape biases = {};
   double clip_qkv = 0;             // queries, keys and values are between this and its negative; 0: no limit
   std::int64_t unturned_step = 0;  // each so many-th layer has no rotations; 0: all have
   std::int64_t kept_layers = 0;    // blocks of files behind the last one: exports have them as they came, and nothing computes them
