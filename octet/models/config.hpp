@@ -74,6 +74,12 @@ struct Multipliers {
 
 /// The most that ModelShape::mtp_depth may be.
 inline constexpr std::int64_t most_ahead = 8;
+/// Biases of linear layers in blocks, beside those that a family always has. The default form has none.
+struct BiasShape {
+  bool attention = false;  // of queries, keys and values, and of the output
+  bool mlp = false;        // of gate, up and down
+  bool operator==(const BiasShape&) const = default;
+};
 
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
@@ -92,6 +98,7 @@ struct ModelShape {
   LatentShape latent = {};
   WindowShape window = {};
   Multipliers multipliers = {};
+  BiasShape biases = {};
   double clip_qkv = 0;             // queries, keys and values are between this and its negative; 0: no limit
   std::int64_t unturned_step = 0;  // each so many-th layer has no rotations; 0: all have
   std::int64_t mtp_depth = 0;      // blocks behind the last one that predict further tokens while the model trains: models::MtpLayer

@@ -95,6 +95,7 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
   compare("window", there.window.tokens, wanted.window.tokens);
   compare("layers with a window", there.window.global_step, wanted.window.global_step);
   compare("rope_theta of windows", there.window.rope_theta, wanted.window.rope_theta);
+  compare("attention_bias", there.biases.attention, wanted.biases.attention), compare("mlp_bias", there.biases.mlp, wanted.biases.mlp);
   compare("clip_qkv", there.clip_qkv, wanted.clip_qkv);
   compare("layers without rotations", there.unturned_step, wanted.unturned_step);
   const Multipliers &m = there.multipliers, &n = wanted.multipliers;

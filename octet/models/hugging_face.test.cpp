@@ -243,6 +243,32 @@ TEST(HuggingFace, AFolderOfOtherBlocksHasTheirShape) {
     EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder), shape) << shape.family;
 }
 
+/// Families whose files may have biases, each with all that it knows.
+std::vector<ModelShape> biased_shapes() {
+  std::vector<ModelShape> out{qwen3(), qwen3_moe(), olmoe(), olmo2(), gemma3(), llama(), granite(), smollm3()};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].biases = {.attention = true, .mlp = i >= 5};
+  return out;
+}
+
+TEST(HuggingFace, BiasesSurviveARoundTripBitByBit) {
+  for (const ModelShape& shape : biased_shapes()) {
+    SCOPED_TRACE(shape.family);
+    EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder).biases, shape.biases);
+    survives_a_round_trip(shape);
+  }
+}
+
+TEST(HuggingFace, BiasesHaveTheNamesAndShapesOfLlamaForCausalLM) {
+  ModelShape shape = llama();
+  shape.biases = {.attention = true, .mlp = true};
+  const std::string names = listed(Saved(shape).folder);
+  for (const char* line : {"self_attn.q_proj.bias 18\n", "self_attn.k_proj.bias 6\n", "self_attn.v_proj.bias 6\n",
+                           "self_attn.o_proj.bias 12\n", "mlp.gate_proj.bias 10\n", "mlp.up_proj.bias 10\n", "mlp.down_proj.bias 12\n"})
+    EXPECT_NE(names.find(format("model.layers.1.{}", line)), std::string::npos) << line;
+  shape.biases.mlp = false;
+  EXPECT_EQ(listed(Saved(shape).folder).find("mlp.gate_proj.bias"), std::string::npos);
+}
+
 TEST(HuggingFace, ExpertsAreOneTensorPerMatrixThere) {
   EXPECT_EQ(listed(Saved(mixtral()).folder),
             "lm_head.weight 17 8\n"

@@ -16,7 +16,9 @@ Linear::Config out_config(const Partition& p, const Attention::Config& whole) {
           .out = whole.width,
           .bias = whole.out_bias,
           .init = {Init::Kind::normal, whole.out_deviation},
-          .cut = own_columns(p, {whole.width, columns})};
+          .cut = own_columns(p, {whole.width, columns}),
+          .bias_cut = own_copy(p, {whole.width}),
+          .bias_share = {p.member(), p.members()}};
 }
 
 using Form = std::variant<FusedQkv, LatentQkv>;
@@ -37,7 +39,6 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
                                 std::visit([](const auto& form) { return form.leaves_rotation(); }, qkv_), p)),
       out_(path + ".out", out_config(p, c), precision, site),
       saved_o_(path + ".o", out_.in(), precision, c.recomputed) {
-  check(!p.divides() || !c.out_bias, "attention {}: a bias of the output would be added by every member", path);
   precision.plan_saved_values(path + ".q,k,v", "errors of queries and keys would grow with the scores");
 }
 

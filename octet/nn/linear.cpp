@@ -11,13 +11,16 @@ Linear::Linear(const std::string& path, const Config& c, scaling::Precision& pre
     : LinearSite(path,
                  std::make_unique<Parameter>(path + ".weight", Shape{c.out, c.in}, c.init,
                                              site.router ? ParameterRole::router : ParameterRole::matrix, c.cut),
-                 precision, site) {
+                 precision, site),
+      bias_share_(c.bias_share) {
   weight().parameter().matrices = c.matrices;
   if (!c.bias) return;
   read_gradients();
   bias_ = std::make_unique<Parameter>(path + ".bias", Shape{c.out}, Init{Init::Kind::zeros}, ParameterRole::vector, c.bias_cut);
   bias_->gradient.add_use(GradientUse::sum);
 }
+
+Tensor Linear::bias_of_sum() const { return bias_ && bias_share_.member == 0 ? bias_->value.values() : Tensor{}; }
 
 void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path(), in(), x.rows.codes.shape);
@@ -27,7 +30,7 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
   ops::gemm(stream, {.a = x.rows,
                      .b = weight().operand(stream, Weight::Side::rows),
                      .d = y,
-                     .bias = bias_ ? bias_->value.values() : Tensor{},
+                     .bias = bias_of_sum(),
                      .fast_accumulation = plan().fast_forward});
   adapter().forward(stream, x.rows, y, pass);
   if (saved != nullptr) saved->x = x.cols;
@@ -46,7 +49,9 @@ void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Saved& sa
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight().operand(stream, Weight::Side::cols), .d = dx});
   }
   adapter().backward(stream, dy.plain, saved.x, dx);
-  if (bias_ && trains(*bias_)) ops::add_column_sums(stream, dy.plain, sum_target(stream, *bias_));
+  if (!bias_ || !trains(*bias_)) return;
+  const std::int64_t rows = dy.plain.shape[0] / bias_share_.members;
+  ops::add_column_sums(stream, dy.plain.rows(bias_share_.member * rows, rows), sum_target(stream, *bias_));
 }
 
 void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {

@@ -16,12 +16,18 @@ namespace octet::nn {
 /// precision. Source: Micikevicius et al. 2022, "FP8 Formats for Deep Learning".
 class Linear : public LinearSite {
  public:
+  /// How members of a partition share the bias of partial sums, of which each has a copy: the first one adds it, and each adds the
+  /// gradients of its own rows.
+  struct BiasShare {
+    int member = 0, members = 1;
+  };
   struct Config {
     std::int64_t in, out;
     bool bias = false;
     Init init = {};
     Cut cut = {}, bias_cut = {};  // of weight and bias, where they are parts of larger ones
-    std::int64_t matrices = 1;    // Parameter::matrices of the weight
+    BiasShare bias_share = {};
+    std::int64_t matrices = 1;  // Parameter::matrices of the weight
   };
 
   /// The layer owns its weight. `site` is completed with path and shape.
@@ -42,7 +48,10 @@ class Linear : public LinearSite {
   void visit(Visitor&);
 
  private:
+  Tensor bias_of_sum() const;
+
   std::unique_ptr<Parameter> bias_;
+  BiasShare bias_share_;
 };
 
 }  // namespace octet::nn

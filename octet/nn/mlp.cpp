@@ -44,13 +44,13 @@ Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precisio
             .out = c.width,
             .bias = c.bias,
             .init = {Init::Kind::normal, c.out_deviation},
-            .cut = own_columns(p, {c.width, c.hidden})},
+            .cut = own_columns(p, {c.width, c.hidden}),
+            .bias_cut = own_copy(p, {c.width}),
+            .bias_share = {p.member(), p.members()}},
            precision, site),
       h_(path + ".h", out_.in(), precision, c.recomputed),
       activation_(c.activation),
-      recompute_activation_(c.recompute_activation || h_.coded()) {
-  check(!p.divides() || !c.bias, "mlp {}: a bias of the output would be added by every member", path);
-}
+      recompute_activation_(c.recompute_activation || h_.coded()) {}
 
 template <class Activation>
 void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass& pass,

@@ -2,7 +2,8 @@
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
 Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt, olmoe_clip.txt, mixtral.txt,
-deepseek_v2.txt, deepseek_v3.txt, deepseek_v3_mtp.txt, mistral.txt, smollm3.txt, granite.txt, olmo2.txt, phi3.txt and gemma3.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
+deepseek_v2.txt, deepseek_v3.txt, deepseek_v3_mtp.txt, mistral.txt, smollm3.txt, granite.txt, olmo2.txt, phi3.txt, gemma3.txt, llama_bias.txt,
+qwen3_bias.txt and olmoe_bias.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
 training, and not in the stored losses; DeepSeek's have none there. In transformers, an expert's matrices are parts of one tensor; names,
 starts and gradients here are those of the files. deepseek_v3_mtp has two layers of multi-token prediction, by the formulas below: their
 losses are in gradients and training, and not in the stored losses of the next token. The biases of routers begin as other tensors do and have no gradient: they stand as zeros.
@@ -66,6 +67,26 @@ def llama():
 def smollm2():
     rope = dict(rope_type="default", rope_theta=100000.0)
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, rms_norm_eps=1e-5, rope_parameters=rope, tie_word_embeddings=True))
+
+
+def llama_bias():
+    # Biases of all linear layers of blocks, and rotations by YaRN.
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**SIZES, rms_norm_eps=1e-3, rope_parameters=YARN, tie_word_embeddings=False, attention_bias=True, mlp_bias=True))
+
+
+def qwen3_bias():
+    rope = dict(rope_type="linear", rope_theta=1000.0, factor=4.0)
+    return transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(**SIZES, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False, attention_bias=True))
+
+
+def olmoe_bias():
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    sizes = SIZES | dict(num_key_value_heads=4, intermediate_size=32)
+    return transformers.OlmoeForCausalLM(
+        transformers.OlmoeConfig(**sizes, **EXPERTS, rms_norm_eps=1e-4, rope_parameters=rope, tie_word_embeddings=False, num_experts=8,
+                                 norm_topk_prob=False, attention_bias=True))
 
 
 def qwen2():
@@ -341,7 +362,7 @@ if __name__ == "__main__":
         sys.exit("usage: golden.py <folder for the files>  [family ...]")
     torch.set_num_threads(1)
     families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, olmoe_clip, mixtral, deepseek_v2, deepseek_v3, deepseek_v3_mtp, mistral,
-                smollm3, granite, olmo2, phi3, gemma3)
+                smollm3, granite, olmo2, phi3, gemma3, llama_bias, qwen3_bias, olmoe_bias)
     for family in (f for f in families if f.__name__ in sys.argv[2:] or len(sys.argv) == 2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")
         path.write_text("\n".join(golden(family())) + "\n")

@@ -29,11 +29,11 @@ void read_rotations(const json::Fields& config, ModelShape& shape) {
 }
 
 ModelShape read_gemma3(const json::Fields& config) {
-  refuse_biases(config);
   if (config.boolean_or("use_bidirectional_attention", false)) config.refuse("use_bidirectional_attention", "false");
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
     if (config.has(key)) config.refuse(key, "null: nothing caps scores or logits");
   ModelShape shape = read_llama_like("gemma3_text", config, keys);
+  read_biases(config, BiasKeys::attention, shape);
   shape.tied = config.boolean_or("tie_word_embeddings", true);
   shape.window.tokens = config.integer_or("sliding_window", 4096, 1, HuggingFaceLimits::positions);
   read_window_layers(config, config.integer_or("sliding_window_pattern", 6, 1, HuggingFaceLimits::layers), shape);
@@ -47,7 +47,8 @@ ModelShape read_gemma3(const json::Fields& config) {
 void write_gemma3(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config, keys);
   const double scores = shape.multipliers.scores;
-  config.set("attention_bias", false).set(local_theta, shape.window.rope_theta).set("sliding_window", shape.window.tokens);
+  write_biases(shape, BiasKeys::attention, config);
+  config.set(local_theta, shape.window.rope_theta).set("sliding_window", shape.window.tokens);
   config.set(scalar, scores > 0 ? std::llround(1 / (scores * scores)) : shape.head_dim);
   config.set("attn_logit_softcapping", {}).set("final_logit_softcapping", {}).set("use_bidirectional_attention", false);
   config.set("pad_token_id", {});  // transformers' default is a token of the vocabulary

@@ -32,6 +32,9 @@ const GgufFormat& format_of(const ModelShape& shape) {
   if (shape.rope_scaling && !read.stretches)
     throw ConfigError(octet::format("model.rope_scaling: {}: llama.cpp does not stretch rotations of {}; export with another --dtype",
                                     rope_text(shape), read.name));
+  if (shape.biases != BiasShape{})
+    throw ConfigError(octet::format("{} = true: Octet writes no such biases to GGUF; export with another --dtype",
+                                    shape.biases.attention ? "attention_bias" : "mlp_bias"));
   if (const std::string why = read.differs(shape); !why.empty())
     throw ConfigError(octet::format("models of family {} have no GGUF form with {}; export with another --dtype", shape.family, why));
   return found;

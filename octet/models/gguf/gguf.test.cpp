@@ -232,6 +232,8 @@ TEST(Gguf, ModelsThatLlamaCppComputesOtherwiseAreRefused) {
   EXPECT_EQ(refusal("mistral", [](ModelShape& s) { s.window.tokens = 20; }),
             "models of family mistral have no GGUF form with sliding_window = 20, beyond which llama.cpp reads, too, unless "
             "max_position_embeddings = 32 is at most as large; export with another --dtype");
+  EXPECT_EQ(refusal("llama", [](ModelShape& s) { s.biases.mlp = true; }),
+            "mlp_bias = true: Octet writes no such biases to GGUF; export with another --dtype");
   EXPECT_TRUE(has(refusal("smollm3", [](ModelShape& s) { s.unturned_step = 3; }), "layers without rotations"));
   EXPECT_TRUE(has(refusal("olmo2", [](ModelShape& s) { s.tied = true; }), "wants a matrix of the head"));
   EXPECT_TRUE(has(refusal("phi3", [](ModelShape& s) { s.head_dim = 32; }), "llama.cpp wants 16"));

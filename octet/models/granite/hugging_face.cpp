@@ -9,8 +9,8 @@ namespace octet::models {
 namespace {
 
 ModelShape read_granite(const json::Fields& config) {
-  refuse_biases(config);
   ModelShape shape = read_llama_like("granite", config);
+  read_biases(config, BiasKeys::both, shape);
   const auto factor = [&](const char* key) { return config.number_or(key, 1, 1e-9, 1e9); };
   shape.multipliers = {.embedding = factor("embedding_multiplier"),
                        .branch = factor("residual_multiplier"),
@@ -22,7 +22,7 @@ ModelShape read_granite(const json::Fields& config) {
 void write_granite(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
   const Multipliers& m = shape.multipliers;
-  config.set("attention_bias", false).set("mlp_bias", false);
+  write_biases(shape, BiasKeys::both, config);
   config.set("embedding_multiplier", m.embedding).set("residual_multiplier", m.branch).set("logits_scaling", m.logits_divisor);
   config.set("attention_multiplier", m.scores > 0 ? m.scores : 1 / std::sqrt(double(shape.head_dim)));
 }

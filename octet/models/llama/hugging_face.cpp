@@ -8,18 +8,16 @@ namespace {
 
 using Limits = HuggingFaceLimits;
 
-void require_false(const json::Fields& config, std::string_view key) {
-  if (config.boolean_or(key, false)) config.refuse(key, "false");
-}
-
 ModelShape read_llama(const json::Fields& config) {
-  refuse_biases(config);
-  return read_llama_like("llama", config);
+  ModelShape shape = read_llama_like("llama", config);
+  read_biases(config, BiasKeys::both, shape);
+  return shape;
 }
 
 void write_llama(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("attention_bias", false).set("mlp_bias", false).set("pretraining_tp", 1);
+  write_biases(shape, BiasKeys::both, config);
+  config.set("pretraining_tp", 1);
 }
 
 std::vector<WeightSlice> llama_weights(const ModelShape& shape) { return llama_like_weights(shape, {}); }
@@ -35,7 +33,19 @@ HuggingFaceFormat llama_hugging_face() {
           .weights = llama_weights};
 }
 
-void refuse_biases(const json::Fields& config) { require_false(config, "attention_bias"), require_false(config, "mlp_bias"); }
+void read_biases(const json::Fields& config, BiasKeys keys, ModelShape& shape) {
+  const auto read = [&](std::string_view key, bool known) {
+    const bool is = config.boolean_or(key, false);
+    if (is && !known) config.refuse(key, "false");
+    return is;
+  };
+  shape.biases = {.attention = read("attention_bias", keys != BiasKeys::none), .mlp = read("mlp_bias", keys == BiasKeys::both)};
+}
+
+void write_biases(const ModelShape& shape, BiasKeys keys, json::Value& config) {
+  if (keys != BiasKeys::none) config.set("attention_bias", shape.biases.attention);
+  if (keys == BiasKeys::both) config.set("mlp_bias", shape.biases.mlp);
+}
 
 ModelShape read_llama_like(std::string_view family, const json::Fields& c, const LlamaKeys& keys) {
   ModelShape s{.family = std::string(family)};
@@ -124,7 +134,7 @@ void add_heads(const ModelShape& s, const LlamaVariant& variant, const AddSlice&
     add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, variant.norms_of_all_heads ? queries : s.head_dim);
     add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, variant.norms_of_all_heads ? keys : s.head_dim);
   }
-  if (variant.qkv_bias) {
+  if (variant.qkv_bias || s.biases.attention) {
     add("self_attn.q_proj.bias", "attn.qkv.bias", 0, queries);
     add("self_attn.k_proj.bias", "attn.qkv.bias", queries, keys);
     add("self_attn.v_proj.bias", "attn.qkv.bias", queries + keys, keys);
@@ -135,6 +145,10 @@ void add_mlp(const ModelShape& s, const AddSlice& add) {
   add("mlp.gate_proj.weight", "mlp.gate_up.weight", 0, s.hidden);
   add("mlp.up_proj.weight", "mlp.gate_up.weight", s.hidden, s.hidden);
   add("mlp.down_proj.weight", "mlp.down.weight", 0, s.width);
+  if (!s.biases.mlp) return;
+  add("mlp.gate_proj.bias", "mlp.gate_up.bias", 0, s.hidden);
+  add("mlp.up_proj.bias", "mlp.gate_up.bias", s.hidden, s.hidden);
+  add("mlp.down_proj.bias", "mlp.down.bias", 0, s.width);
 }
 
 // Of a layer that predicts further tokens, beside its block. Files repeat the embedding and the head.
@@ -162,6 +176,7 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVari
     if (s.latent) add_latents(s, add);
     else add_heads(s, variant, add);
     add("self_attn.o_proj.weight", "attn.out.weight", 0, s.width);
+    if (s.biases.attention) add("self_attn.o_proj.bias", "attn.out.bias", 0, s.width);
     add("post_attention_layernorm.weight", ends ? "attn_norm.weight" : "norm2.weight", 0, s.width);
     if (begins && ends) add("pre_feedforward_layernorm.weight", "norm2.weight", 0, s.width);
     if (s.experts.in_layer(i)) add_experts(s, names, add);

@@ -18,8 +18,11 @@ struct LlamaKeys {
 /// Shared by families with Llama's keys of config.json and tensor names.
 ModelShape read_llama_like(std::string_view family, const json::Fields& config, const LlamaKeys& = {});
 void write_llama_like(const ModelShape&, json::Value& config, const LlamaKeys& = {});
-/// Throws DataError unless attention_bias and mlp_bias are false or missing.
-void refuse_biases(const json::Fields& config);
+/// Which of the keys attention_bias and mlp_bias a family has.
+enum class BiasKeys : std::uint8_t { none, attention, both };
+/// Reads those keys. Throws DataError unless the others are false or missing.
+void read_biases(const json::Fields& config, BiasKeys, ModelShape&);
+void write_biases(const ModelShape&, BiasKeys, json::Value& config);
 
 /// Names of the tensors of a layer with experts, below "model.layers.N.".
 struct ExpertNames {

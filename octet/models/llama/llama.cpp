@@ -129,7 +129,8 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                     .heads = s.heads,
                     .kv_heads = s.kv_heads,
                     .head_dim = s.head_dim,
-                    .qkv_bias = variant.qkv_bias,
+                    .qkv_bias = variant.qkv_bias || s.biases.attention,
+                    .out_bias = s.biases.attention,
                     .score_factor = score_factor(s),
                     .out_deviation = out,
                     .head_norm_eps = has_norms ? std::optional(s.norm_eps) : std::nullopt,
@@ -137,7 +138,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                     .norms_of_all_heads = variant.norms_of_all_heads,
                     .clip = s.clip_qkv,
                     .latent = latent_of(s)},
-      .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .activation = {variant.gate}, .out_deviation = out}},
+      .mlp = {.dense = {.width = s.width, .hidden = s.hidden, .bias = s.biases.mlp, .activation = {variant.gate}, .out_deviation = out}},
       .norm = norm,
       .end = {.factor = s.multipliers.branch, .normed = variant.norms != Norms::before, .norm = norm}};
   if (variant.norms == Norms::after) return make<nn::UnnormedBlock>(s, block, variant, out, options, precision);

@@ -7,13 +7,14 @@ namespace octet::models {
 namespace {
 
 ModelShape read_olmo2(const json::Fields& config) {
-  refuse_biases(config);
-  return read_llama_like("olmo2", config, {.norm_eps = 1e-5});
+  ModelShape shape = read_llama_like("olmo2", config, {.norm_eps = 1e-5});
+  read_biases(config, BiasKeys::attention, shape);
+  return shape;
 }
 
 void write_olmo2(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("attention_bias", false);
+  write_biases(shape, BiasKeys::attention, config);
 }
 
 std::vector<WeightSlice> olmo2_weights(const ModelShape& shape) {

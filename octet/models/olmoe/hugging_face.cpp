@@ -9,8 +9,8 @@ namespace {
 
 // intermediate_size is the width of an expert: there are no other MLPs.
 ModelShape read_olmoe(const json::Fields& config) {
-  if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
   ModelShape shape = read_llama_like("olmoe", config);
+  read_biases(config, BiasKeys::attention, shape);
   if (config.has("clip_qkv")) shape.clip_qkv = config.number("clip_qkv", 1e-9, 1e9);
   shape.norm_eps = config.number_or("rms_norm_eps", 1e-5, 0, 1);
   shape.experts.number = config.integer("num_experts", 1, HuggingFaceLimits::experts);
@@ -21,7 +21,8 @@ ModelShape read_olmoe(const json::Fields& config) {
 
 void write_olmoe(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("intermediate_size", shape.experts.width).set("attention_bias", false);
+  config.set("intermediate_size", shape.experts.width);
+  write_biases(shape, BiasKeys::attention, config);
   config.set("clip_qkv", shape.clip_qkv > 0 ? json::Value(shape.clip_qkv) : json::Value());
   config.set("num_experts", shape.experts.number);
   write_router(shape.experts, config);

@@ -10,9 +10,9 @@ namespace octet::models {
 namespace {
 
 ModelShape read_phi3(const json::Fields& config) {
-  refuse_biases(config);
   if (config.number_or("partial_rotary_factor", 1, 0, 1) != 1) config.refuse("partial_rotary_factor", "1");
   ModelShape shape = read_llama_like("phi3", config, {.norm_eps = 1e-5});
+  read_biases(config, BiasKeys::none, shape);
   read_window(config, 0, shape);
   return shape;
 }

@@ -8,15 +8,15 @@ namespace octet::models {
 namespace {
 
 ModelShape read_qwen3(const json::Fields& config) {
-  if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
   ModelShape shape = read_llama_like("qwen3", config, {.head_dim = 128});
+  read_biases(config, BiasKeys::attention, shape);
   refuse_sliding_window(config, shape.layers);
   return shape;
 }
 
 void write_qwen3(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("attention_bias", false);
+  write_biases(shape, BiasKeys::attention, config);
   write_full_attention(shape, config);
 }
 

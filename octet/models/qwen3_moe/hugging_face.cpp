@@ -13,8 +13,8 @@ using Limits = HuggingFaceLimits;
 
 // Published files have num_experts, and those that transformers 5 writes num_local_experts, which it calls the same.
 ModelShape read_qwen3_moe(const json::Fields& config) {
-  if (config.boolean_or("attention_bias", false)) config.refuse("attention_bias", "false");
   ModelShape shape = read_llama_like("qwen3_moe", config);
+  read_biases(config, BiasKeys::attention, shape);
   refuse_sliding_window(config, shape.layers);
   ExpertsShape& e = shape.experts;
   e.number = config.integer(config.has("num_local_experts") ? "num_local_experts" : "num_experts", 1, Limits::experts);
@@ -28,7 +28,7 @@ ModelShape read_qwen3_moe(const json::Fields& config) {
 
 void write_qwen3_moe(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("attention_bias", false);
+  write_biases(shape, BiasKeys::attention, config);
   write_full_attention(shape, config);
   const ExpertsShape& e = shape.experts;
   config.set("num_experts", e.number).set("moe_intermediate_size", e.width);

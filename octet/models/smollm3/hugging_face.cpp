@@ -17,8 +17,8 @@ std::vector<std::int64_t> turned_layers(const ModelShape& shape) {
 }
 
 ModelShape read_smollm3(const json::Fields& config) {
-  refuse_biases(config);
   ModelShape shape = read_llama_like("smollm3", config);
+  read_biases(config, BiasKeys::both, shape);
   refuse_sliding_window(config, shape.layers);
   shape.unturned_step = config.integer_or("no_rope_layer_interval", 4, 1, HuggingFaceLimits::layers);
   if (shape.unturned_step > shape.layers) shape.unturned_step = 0;
@@ -33,7 +33,8 @@ ModelShape read_smollm3(const json::Fields& config) {
 
 void write_smollm3(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("attention_bias", false).set("mlp_bias", false).set("use_sliding_window", false).set("sliding_window", {});
+  write_biases(shape, BiasKeys::both, config);
+  config.set("use_sliding_window", false).set("sliding_window", {});
   config.set("no_rope_layers", json::array_of(turned_layers(shape)));
   if (shape.unturned_step > 0 && shape.unturned_step <= shape.layers) config.set("no_rope_layer_interval", shape.unturned_step);
 }

@@ -33,7 +33,8 @@ double tolerance(const models::ModelShape& s, const Golden& golden) {
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily,
                          ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2", "qwen3_moe", "olmoe", "olmoe_clip", "mixtral",
-                                           "deepseek_v2", "deepseek_v3", "mistral", "smollm3", "granite", "olmo2", "phi3", "gemma3"));
+                                           "deepseek_v2", "deepseek_v3", "mistral", "smollm3", "granite", "olmo2", "phi3", "gemma3",
+                                           "llama_bias", "qwen3_bias", "olmoe_bias"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());

@@ -74,6 +74,34 @@ TEST(Tensor, BlocksWithNormsBehindTheirBranchesHaveTheGradientsOfOneRank) {
   for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << "step " << s;
 }
 
+EngineConfig with_biases(EngineConfig config) {
+  config.shape.biases = {.attention = true, .mlp = true};
+  return config;
+}
+
+// One member adds the bias of a sum, and each adds the gradients of its own rows. After the first step biases are not zero.
+TEST(Tensor, BiasesOfOutputsAreAddedOnce) {
+  const EngineConfig config = with_biases(engine_of("llama", "fp32"));
+  const MeshSteps one = steps_on(config, {}, 3);
+  for (const Mesh mesh : {Mesh{4, 1}, {2, 2, 2}, {2, 2, 3}}) {
+    const MeshSteps many = steps_on(config, mesh, 3);
+    EXPECT_LT(difference(one.gradients, many.gradients), 1e-4) << mesh.text();
+    for (std::size_t s = 0; s < one.losses.size(); ++s)
+      EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << mesh.text() << ", step " << s;
+  }
+}
+
+// In 8 bits, sums of members round values of BF16 once more, with biases or without.
+TEST(Tensor, BiasesUnderFp8RecipesAddNoErrorOfTheirOwn) {
+  for (const std::string recipe : {"current", "block128"}) {
+    const auto error = [&](const EngineConfig& config) {
+      return distance(steps_on(config, {}).gradients, steps_on(config, {2, 1}).gradients);
+    };
+    const EngineConfig plain = engine_of("llama", recipe);
+    EXPECT_LT(error(with_biases(plain)), 1.5 * error(plain) + 1e-6) << recipe;
+  }
+}
+
 // At stages 2 and 3 gradients of heads that ranks share are summed as values, before they become codes; otherwise as codes. Sums of four
 // micro-batches are rounded stochastically, by at most half of E4M3's step, 2^-4, per addition.
 TEST(Tensor, SharedHeadsHaveGradientsInEightBits) {
