@@ -34,7 +34,7 @@ void require_other_folder(const std::string& output, const trained::ModelSource&
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
   void linear(nn::LinearSite& l) override {
-    if (!l.path().starts_with("layers.")) return;
+    if (!l.path().starts_with("layers.") || l.weight().parameter().role == ParameterRole::router) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     if (!spec.quantizes()) return kept.push_back(l.weight().parameter().path);
     const ScaleBlock block = spec.rows.whole_matrices() ? ScaleBlock{} : spec.rows;  // a folder has a tensor per expert
@@ -99,7 +99,8 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
   form.input_scales = trained::calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
   // A layer whose shape keeps it from 8 bits has no scale, so its weight stays values.
   for (const Parameter* p : engine->parameters.list())
-    if (p->path.starts_with("layers.") && p->shape.rank == 2 && !form.input_scales.contains(p->path) && !form.keeps(p->path))
+    if (p->path.starts_with("layers.") && p->shape.rank == 2 && p->role != ParameterRole::router && !form.input_scales.contains(p->path) &&
+        !form.keeps(p->path))
       form.kept.push_back(p->path);
   return engine;
 }
