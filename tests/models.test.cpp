@@ -169,7 +169,7 @@ TEST_F(FetchedModel, StoredScalesOfActivationsAreEvaluated) {
 // The router has values alone; each expert has a scale of its weights.
 TEST_F(FetchedModel, StoredScalesOfExpertsAreEvaluated) {
   succeed(std::string(train) +
-          "--steps 2 --set model.size=moe-tiny --set model.layers=1 --set model.width=64 --set model.experts=2 "
+          "--steps 2 --set model.size=moe-tiny --set model.vocabulary=259 --set model.layers=1 --set model.width=64 --set model.experts=2 "
           "--set model.experts_per_token=1 --set model.expert_hidden=32 --set checkpoint.every=2 --fp8 delayed --name experts");
   const std::string text = " --data data --sequence 32 --held-out 0.25";
   succeed("export runs/experts --output experts --dtype fp8-tensor");
