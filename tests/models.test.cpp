@@ -166,6 +166,18 @@ TEST_F(FetchedModel, StoredScalesOfActivationsAreEvaluated) {
   EXPECT_TRUE(has(octet("export model --output no --dtype fp8-channel --calibration 2" + text).err, "fp8-channel has dynamic scales"));
 }
 
+// The router has values alone; each expert has a scale of its weights.
+TEST_F(FetchedModel, StoredScalesOfExpertsAreEvaluated) {
+  succeed(std::string(train) +
+          "--steps 2 --set model.size=moe-tiny --set model.vocabulary=259 --set model.layers=1 --set model.width=64 --set model.experts=2 "
+          "--set model.experts_per_token=1 --set model.expert_hidden=32 --set checkpoint.every=2 --fp8 delayed --name experts");
+  const std::string text = " --data data --sequence 32 --held-out 0.25";
+  succeed("export runs/experts --output experts --dtype fp8-tensor");
+  succeed("export runs/experts --output calibrated --dtype fp8-tensor --calibration 2" + text);
+  for (const char* folder : {"runs/experts", "experts", "calibrated"})
+    EXPECT_TRUE(has(succeed("eval " + std::string(folder) + text + " --device cpu --frozen").out, "4 of 5 layers in 8 bits")) << folder;
+}
+
 TEST_F(FetchedModel, AFileForLlamaCppIsWrittenWhereNoneIs) {
   EXPECT_TRUE(has(succeed("export model --output m.gguf --dtype gguf-q8_0").out, " parameters as gguf-q8_0, of model"));
   EXPECT_TRUE(testing::bytes_of(scratch.at("m.gguf")).starts_with("GGUF"));

@@ -38,6 +38,8 @@ class StateVisitor {
   virtual void until_update(std::string_view name, const Tensor& t) { state(name, t); }
   /// The same of an option that a file may not have been written with: restoring then leaves the tensor as it is.
   virtual void optional(std::string_view name, const Tensor& t) { state(name, t); }
+  /// The same of a tensor that a file may have in its earlier form, if that has another shape.
+  virtual void changed(std::string_view name, const Tensor& t, const EarlierForm&) { state(name, t); }
   /// Whether there can be state under "name.": false while restoring from a file that has none, since an earlier version wrote it.
   virtual bool has(std::string_view) const { return true; }
   /// An option that is not in use: restoring ignores the tensors of a file under "name.".
@@ -75,10 +77,6 @@ class StateVisitor {
  protected:
   virtual void enter(std::string_view name) = 0;
   virtual void leave() = 0;
-
- public:
-  /// As state(); a file may have the tensor in its earlier form, if that has another shape.
-  virtual void changed(std::string_view name, const Tensor& t, const EarlierForm&) { state(name, t); }
 };
 
 /// The name of the scales of the variable `name`, by which a file tells the storage: "head.weight.scales.f16".

@@ -67,7 +67,8 @@ scaling::PrecisionConfig frozen_precision(const ModelSource& source) {
     const std::string& parameter = l->weight().parameter().path;
     if (l->weight().parameter().role == ParameterRole::router) continue;  // no recipe has codes of it
     const bool coded = std::ranges::any_of(stored, [&](const models::LayerScales& s) { return s.parameter == parameter; });
-    if (!coded && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
+    const bool router = l->weight().parameter().role == ParameterRole::router;  // has no codes under any recipe
+    if (!coded && !router && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
   }
   return out;
 }

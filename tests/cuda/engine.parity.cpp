@@ -27,7 +27,7 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(squares);
 }
 
-// Maxima and health of the weights before the first step.
+// Maxima, counts and scales of the quantizers of weights before the first step.
 void quantizers_of_weights(Side& side, train::Engine& e) {
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return;

@@ -170,7 +170,7 @@ TEST_P(ExpertScales, EveryMatrixIsThatOfAnOrdinaryLayer) {
 TEST_P(ExpertScales, ARunResumesWithTheSameBitsOnEveryMesh) {
   for (const Mesh& mesh : {Mesh{}, Mesh{.data = 2, .expert = 2}, Mesh{.data = 2, .zero = 1}, Mesh{.data = 2, .zero = 2},
                            Mesh{.data = 2, .zero = 3}, Mesh{.pipeline = 2}}) {
-    const EngineConfig config = config_of(GetParam(), 2);
+    const EngineConfig config = config_of(GetParam(), mesh.pipeline);
     const Scratch scratch, end;
     const auto batch = [](Engine& e, int step) {
       std::vector<data::Batch> out;

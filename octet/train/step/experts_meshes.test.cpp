@@ -86,7 +86,7 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhenProductsAreDeferred) {
 
 // Rows of one micro-batch travel beside the computation of another.
 TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheSameBitsWhereForwardsAndBackwardsArePaired) {
-  for (const char* recipe : {"block128", "bf16"}) {
+  for (const char* recipe : {"block128", "bf16", "current"}) {
     EngineConfig config = config_of(recipe);
     const Mesh mesh{.data = 2, .pipeline = 2, .expert = 2};
     const MeshSteps in_turn = steps_on(config, mesh, 2, 10);
