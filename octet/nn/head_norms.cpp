@@ -11,7 +11,7 @@ namespace {
 // The columns of one norm of so many heads.
 std::int64_t normed_columns(const AttentionConfig& c, std::int64_t heads) { return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim; }
 
-// Of a norm of those heads of all, of which members with the same keys have copies.
+// Of a norm's weight: one for each head, or for the columns of the own heads. Members that share key heads have copies of these.
 Cut cut_of_norm(const AttentionConfig& whole, const Partition& p, std::int64_t all, const KeyHeads& own) {
   if (!whole.norms_of_all_heads) return own_copy(p, {whole.head_dim});
   Cut cut = Cut::of_rows({all * whole.head_dim}, own.heads.first * whole.head_dim, own.heads.count * whole.head_dim);

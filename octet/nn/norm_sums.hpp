@@ -15,7 +15,7 @@ namespace octet::nn {
 ///
 /// One collective has the sums of both norms. Columns of which several members have copies enter once per copy, and their number is counted
 /// as often: means are those of all columns, and the gradient of a copy is its share. This form has complete rows, and finds nothing: the
-/// norms do. Source: Shoeybi et al. 2019, "Megatron-LM", section 3, of sums over columns.
+/// norms do.
 class NormSums {
  public:
   struct Rows {
