@@ -69,6 +69,8 @@ constexpr Marked marked[] = {
     {"docs/serve.md", "llama-cli", packages},
     {"docs/serve.md", "octet eval FOLDER", gpus},
     {"docs/serve.md", "python tests/peers/", packages},
+    {"docs/tasks.md", "pip install torch", packages},
+    {"docs/tasks.md", "python tests/peers/tasks.py", packages},
     {"docs/token-format.md", "octet train --data 'fineweb", "needs token files of another program"},
     {"docs/tokenizers.md", "python3 tests/peers/tokenizers/check.py", "the test tokenizers.package runs it where there is a network"},
     {"docs/tokenizers.md", "python3 bench/peers/tokenization.py", packages},

@@ -123,6 +123,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
 
 ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
+  if (!o.task && !o.task.answers.empty()) throw ConfigError("--answers are those of --task; give --task FILE, too");
   if (o.task && (!o.logits.empty() || !o.set.data.empty())) throw ConfigError("--task has texts of its own; leave out --data and --logits");
   if (o.frozen) require_frozen_alone(given);
   set_recipe_keys(o);

@@ -10,7 +10,7 @@ namespace octet::cli {
 
 /// `octet eval --task`: multiple choice by log-likelihood, counted as lm-evaluation-harness counts.
 struct EvalTask {
-  std::string file, tokenizer;
+  std::string file, tokenizer, answers;
   std::int64_t limit = 0;
 
   void add_to(Command&);

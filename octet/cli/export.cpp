@@ -38,7 +38,8 @@ struct RunLayers final : nn::Visitor {
     if (!l.path().starts_with("layers.") || weight.role == ParameterRole::router) return;  // no form has codes of routers
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     if (!spec.quantizes()) return kept.push_back(weight.path);
-    const bool like = spec.format == DType::e4m3 && spec.rows == form.block() && !spec.scale_known();
+    const ScaleBlock block = spec.rows.whole_matrices() ? ScaleBlock{} : spec.rows;  // a folder has a tensor per expert
+    const bool like = spec.format == DType::e4m3 && block == form.block() && !spec.scale_known();
     if (like && !rule) rule = spec.rule;
     (like && spec.rule == rule ? equal : others).push_back(l.path());
   }

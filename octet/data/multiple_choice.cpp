@@ -5,6 +5,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/text.hpp"
+#include "octet/data/python_text.hpp"
 #include "octet/json/fields.hpp"
 
 namespace octet::data {
@@ -13,21 +14,13 @@ namespace {
 constexpr std::size_t most_file_bytes = std::size_t(1) << 30;
 constexpr std::size_t most_line_bytes = std::size_t(1) << 20;
 
-bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-std::string stripped(std::string_view text) {
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return std::string(text);
-}
-
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
 }
 
 // HellaSwag's texts of WikiHow have marks such as [title] and [substeps].
 std::string without_marks(std::string_view raw) {
-  std::string text = stripped(raw);
+  std::string text(stripped(raw));
   replace_all(text, " [title]", ". ");
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -37,14 +30,6 @@ std::string without_marks(std::string_view raw) {
   }
   replace_all(out, "  ", " ");
   return out;
-}
-
-// Python's capitalize() of ASCII letters; others stay.
-std::string capitalized(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = char(text[0] - 'a' + 'A');
-  return text;
 }
 
 // A number, or a text that is one, as in HellaSwag's label.
@@ -85,7 +70,7 @@ MultipleChoice mmlu(const json::Fields& line) {
     std::ranges::replace(subject, '_', ' ');
     out.context = "The following are multiple choice questions (with answers) about " + subject + ".\n\n";
   }
-  out.context += stripped(line.text("question")) + "\n";
+  out.context += std::string(stripped(line.text("question"))) + "\n";
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::string letter(1, char('A' + i));
     out.context += letter + ". " + texts[i] + "\n", out.choices.push_back(letter);
@@ -130,7 +115,7 @@ std::vector<MultipleChoice> read_multiple_choice(const std::string& path) {
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(std::min(end + 1, lines.size()));
     if (line.size() > most_line_bytes) throw DataError(format("{}:{}: a question has at most 1 MiB", printable(path), number));
-    if (!std::ranges::all_of(line, blank)) out.push_back(multiple_choice_of(line, format("{}:{}", printable(path), number)));
+    if (line.find_first_not_of(" \t\r\v\f") != line.npos) out.push_back(multiple_choice_of(line, format("{}:{}", printable(path), number)));
   }
   if (out.empty()) throw DataError(format("{}: there is no question in it; write one JSON object per line", printable(path)));
   return out;

@@ -350,11 +350,14 @@ std::vector<LayerScales> layer_scales(const io::TensorFolder& files, const Model
     if (place.alias() || !weights[i]->scales) continue;
     if (!weights[i]->block.whole_tensor()) refuse(place.name(), "has a scale per block, and --frozen reads one per tensor");
     if (!weights[i]->input_scale) refuse(place.name(), "has no input_scale, the stored scale of its activations");
-    const LayerScales scales{place.parameter().path, weights[i]->activation_scale(), weights[i]->scale()};
-    const bool of_same = !out.empty() && out.back().parameter == scales.parameter;
-    if (of_same && out.back() != scales)
-      refuse(place.name(), octet::format("has other scales than its neighbours in {}, which is one matrix here", scales.parameter));
-    if (!of_same) out.push_back(scales);
+    const std::string& parameter = place.parameter().path;
+    const float input = weights[i]->activation_scale(), weight = weights[i]->scale();
+    auto of_same = std::ranges::find(out, parameter, &LayerScales::parameter);
+    if (of_same == out.end()) of_same = out.insert(out.end(), {parameter, input, {}});
+    const auto matrix = std::size_t(place.matrix());
+    if (matrix == of_same->weights.size()) of_same->weights.push_back(weight);
+    if (of_same->input != input || matrix + 1 != of_same->weights.size() || of_same->weights[matrix] != weight)
+      refuse(place.name(), octet::format("has other scales than its neighbours in {}, which is one matrix here", parameter));
   }
   if (out.empty()) refuse("it", "has no FP8 codes");
   return out;

@@ -25,6 +25,7 @@ struct WeightSlice {
   bool wide = false;        // F32 in every form of weights
   bool alias = false;       // a second name for the same rows; a file that has it must have the same values
   bool written = false;     // of an alias: exports have it
+  std::int64_t stack = 1;   // of experts: the parameter's matrices, of equal numbers of rows, with a scale per tensor each
 };
 
 /// The Hugging Face format of a family's models. config.json's model_type is the family's name.

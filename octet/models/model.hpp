@@ -43,6 +43,9 @@ struct StageBoundary {
   int number = 0;   // of ModelOptions::chunks
   Tensor in = {};   // empty where the chunk embeds; after a forward that saves, it must live until backward
   Tensor out = {};  // empty where the chunk has the head
+  /// Memory of Model::choices(): with the counts of blocks before the chunk on entry of a forward, and of its own on return. Backward reads
+  /// there those of all blocks.
+  Tensor choices = {};
 };
 
 /// The interface of a language model for the trainer. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
@@ -89,6 +92,8 @@ class Model {
     check(false, "model: the family {} cannot be cut into chunks", shape().family);
     return {};
   }
+  /// Memory for the choices of routers that all chunks count together; empty if there are none.
+  virtual Tensor choices(Stream&, Region) const { return {}; }
   /// The parameter that the first and the last chunk both have: an embedding that is tied, or that further tokens read. Null if there is
   /// none.
   virtual Parameter* shared_by_ends() { return nullptr; }

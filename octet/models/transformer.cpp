@@ -71,7 +71,7 @@ Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy)
 
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
-  return p.divides() ? ops::TableRows{p.member() * rows, p.members() * rows} : ops::TableRows{};
+  return {p.member() * rows, p.members() * rows};
 }
 
 }  // namespace
@@ -244,7 +244,14 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   const std::size_t count = std::size_t(chunk.end - chunk.first);
   saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
   const std::int64_t tokens = batch.tokens.count();
-  saved.routing = routers_.begin(stream, pass, tokens, tokens / batch.sequence, factor.constant, factor.loss_scale);
+  saved.routing = routers_.begin(stream, pass,
+                                 {.partition = partition_,
+                                  .parts = sequences_,
+                                  .tokens = tokens,
+                                  .sequences = tokens / batch.sequence,
+                                  .factor = factor.constant,
+                                  .loss_scale = factor.loss_scale,
+                                  .choices = place.choices});
   auto x = rows(place.in);
   if (embeds(chunk)) embed(stream, batch, batch.tokens, x.x);
   const Scope scope(stream);
@@ -312,7 +319,10 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
   const Tensor d = given ? given : boundary(stream, batch, Lifetime::scratch);
-  routers_.join(stream, saved.routing, partition_);
+  // Joint counts come from the last chunk, whose members have added them up.
+  if (has_head(saved.chunk) || !routers_.counts_jointly())
+    for (nn::RowExchange* members : {static_cast<nn::RowExchange*>(&partition_), &sequences_})
+      routers_.join(stream, saved.routing, *members);
   const Tensor keys = first_keys(stream, batch);
   if (has_head(saved.chunk)) {
     backward_ahead(stream, batch, keys, pass, saved);

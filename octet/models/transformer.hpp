@@ -31,6 +31,7 @@ class Transformer final : public Model {
   void allocate(Stream&, std::int64_t sequence) override;
   bool has_chunks() const override { return true; }
   Tensor boundary(Stream&, const TokenBatch&, Region) const override;
+  Tensor choices(Stream& stream, Region region) const override { return routers_.joint_choices(stream, region); }
   Parameter* shared_by_ends() override { return shape_.tied || shape_.mtp_depth > 0 ? &embedding_ : nullptr; }
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const StageBoundary&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const StageBoundary&) override;

@@ -1,4 +1,5 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -109,6 +110,7 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("vocabulary", &OpenModel::vocabulary)
       .def_prop_ro("max_sequence", &OpenModel::max_sequence)
       .def_prop_ro("sequence", &OpenModel::sequence)
+      .def_prop_ro("empty_context", [](OpenModel& model) { return model.tokenizer().empty_context(); })
       .def("logits", &logits, nb::arg("ids"))
       .def("generate", &generate, nb::arg("texts"), nb::arg("tokens"), nb::arg("temperature"), nb::arg("top_k"), nb::arg("top_p"),
            nb::arg("seed"), nb::arg("repetition_penalty"), nb::arg("stops"), nb::arg("codes"))

@@ -51,7 +51,7 @@ void StepEvent::fields(EventVisitor& v) {
 void ScalesEvent::fields(EventVisitor& v) {
   v.field({"amax", "", "largest magnitude of each tensor"}, amax);
   v.field({"scale_min", "", "smallest scale of each tensor, which multiplies before encoding"}, scale_min);
-  v.field({"scale_max", "", "largest scale of each tensor, which has many with a block layout"}, scale_max);
+  v.field({"scale_max", "", "largest scale of each tensor, which has many with a block layout or experts"}, scale_max);
 }
 
 void HealthEvent::fields(EventVisitor& v) {

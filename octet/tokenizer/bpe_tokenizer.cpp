@@ -246,6 +246,11 @@ std::size_t BpeTokenizer::last_cut(std::string_view text) const {
   return 0;
 }
 
+std::optional<std::int32_t> BpeTokenizer::empty_context() const {
+  if (begin_) return begin_;
+  return template_.prefix.empty() ? separator_ : template_.prefix.back();
+}
+
 std::optional<std::int32_t> BpeTokenizer::id_of(std::string_view token) const {
   for (const AddedToken& added : added_)
     if (added.content == token) return added.id;

@@ -24,6 +24,7 @@ class BpeTokenizer final : public Tokenizer {
   std::string_view name() const override { return name_; }
   std::int32_t vocab_size() const override { return std::int32_t(tokens_.size()); }
   std::optional<std::int32_t> document_separator() const override { return separator_; }
+  std::optional<std::int32_t> empty_context() const override;
   std::span<const std::int32_t> document_prefix() const override { return template_.prefix; }
   std::span<const std::int32_t> document_suffix() const override { return template_.suffix; }
   std::size_t encode(std::string_view text, std::vector<std::int32_t>& ids, Position = Position::start) const override;
@@ -32,6 +33,7 @@ class BpeTokenizer final : public Tokenizer {
   std::string_view source() const override { return source_; }
 
   void set_separator(std::int32_t id) { separator_ = id; }
+  void set_begin(std::int32_t id) { begin_ = id; }
   /// The id of a token of the vocabulary, or of an added one.
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// The token of an id as the file writes it; empty for an id without one.
@@ -60,7 +62,7 @@ class BpeTokenizer final : public Tokenizer {
   std::vector<std::string> tokens_;  // by id
   std::vector<bool> special_;        // by id
   TokenFinder raw_finder_, normalized_finder_;
-  std::optional<std::int32_t> separator_;
+  std::optional<std::int32_t> separator_, begin_;
   bool divides_at_marks_ = false;  // parts are divided before each mark of a space, which changes no ids
   Cuts cuts_ = Cuts::none;
 

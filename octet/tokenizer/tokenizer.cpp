@@ -24,10 +24,10 @@ std::optional<json::Value> config_in(const std::string& folder, const char* name
                       .limits = {.bytes = most_config_bytes}});
 }
 
-/// The eos_token of tokenizer_config.json, or "".
-std::string eos_token(const std::string& folder) {
+/// The "eos_token" or "bos_token" of tokenizer_config.json, or "".
+std::string configured_token(const std::string& folder, std::string_view key) {
   const auto config = config_in(folder, config_file_name);
-  return config ? special_token(*config, "eos_token") : "";
+  return config ? special_token(*config, key) : "";
 }
 
 /// The eos_token_id of one of a model's files; of a list, the first.
@@ -42,7 +42,7 @@ std::optional<std::int64_t> eos_id(const std::string& folder) {
 
 void set_separator(BpeTokenizer& tokenizer, const std::string& path, const std::string& wanted) {
   const std::string folder = folder_of(path);
-  const std::string named = wanted.empty() ? eos_token(folder) : wanted;
+  const std::string named = wanted.empty() ? configured_token(folder, "eos_token") : wanted;
   if (!named.empty()) {
     const auto id = tokenizer.id_of(named);
     if (!id && wanted.empty())
@@ -57,6 +57,12 @@ void set_separator(BpeTokenizer& tokenizer, const std::string& path, const std::
     throw DataError(format("{}: eos_token_id {} of the model is not one of the {} ids; name a token with --end-of-document",
                            printable(path), *id, tokenizer.vocab_size()));
   tokenizer.set_separator(std::int32_t(*id));
+}
+
+// A begin token that is none is no error, since few uses need it.
+void set_begin(BpeTokenizer& tokenizer, const std::string& path) {
+  const std::string named = configured_token(folder_of(path), "bos_token");
+  if (const auto id = tokenizer.id_of(named); id && !named.empty()) tokenizer.set_begin(*id);
 }
 
 std::string source_path(const std::string& name) {
@@ -91,7 +97,7 @@ std::unique_ptr<const Tokenizer> open_tokenizer(const std::string& name_or_path,
   const std::string path = source_path(name_or_path), source = is_folder(name_or_path) ? path_within(name_or_path, file_name) : path;
   auto tokenizer = with_remedy("fetch the file again, or choose a tokenizer of the parts that docs/tokenizers.md lists",
                                [&] { return std::make_unique<BpeTokenizer>(read_source(source), printable(path)); });
-  set_separator(*tokenizer, path, options.end_of_document);
+  set_separator(*tokenizer, path, options.end_of_document), set_begin(*tokenizer, path);
   return tokenizer;
 }
 

@@ -29,6 +29,8 @@ class Tokenizer {
   virtual std::int32_t vocab_size() const = 0;
   /// The id that ends every document in a token stream, if it is known.
   virtual std::optional<std::int32_t> document_separator() const = 0;
+  /// The id in place of an empty text before another one: the begin token, or else the separator.
+  virtual std::optional<std::int32_t> empty_context() const { return document_separator(); }
   /// Ids before and after the text of each document, as the tokenizer's template adds them.
   virtual std::span<const std::int32_t> document_prefix() const { return {}; }
   virtual std::span<const std::int32_t> document_suffix() const { return {}; }

@@ -55,6 +55,18 @@ TEST(Tokenizers, TheEndOfADocumentComesFromTheOptionTheConfigurationOrTheModel) 
   EXPECT_TRUE(has(error_of<DataError>([&] { open_tokenizer(file); }), "--end-of-document"));
 }
 
+TEST(Tokenizers, AnEmptyContextIsTheBeginTokenOrTheTemplatesOrTheEnd) {
+  const Scratch scratch;
+  const std::string file = scratch.write("tokenizer.json", small_json());
+  EXPECT_EQ(open_tokenizer("byte")->empty_context(), 256);
+  EXPECT_EQ(open_tokenizer(file)->empty_context(), std::nullopt);
+  scratch.write("tokenizer_config.json", R"({"eos_token": "<|end|>", "bos_token": null})");
+  EXPECT_EQ(open_tokenizer(file)->empty_context(), 256);
+  scratch.write("tokenizer_config.json", R"({"eos_token": "<|end|>", "bos_token": "<|other|>"})");
+  EXPECT_EQ(open_tokenizer(file)->empty_context(), 257);
+  EXPECT_EQ(open_tokenizer(file)->document_separator(), 256);
+}
+
 TEST(TextStream, ShowsCharactersWhenTheyAreComplete) {
   const Scratch scratch;
   const auto tokenizer = open_tokenizer(scratch.write("tokenizer.json", small_json()));

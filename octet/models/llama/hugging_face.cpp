@@ -77,6 +77,10 @@ struct AddSlice {
   void operator()(const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows, bool wide = false) const {
     out.push_back({.name = theirs + name, .parameter = ours + parameter, .first = first, .rows = rows, .wide = wide});
   }
+  void of_stack(std::int64_t stack, const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows) const {
+    (*this)(name, parameter, first, rows);
+    out.back().stack = stack;
+  }
 };
 
 // One tensor per expert and matrix there, one parameter of all experts here: gate and up of each are neighbours.
@@ -85,9 +89,9 @@ void add_experts(const ModelShape& s, const ExpertNames& names, const AddSlice& 
   add(names.router, "mlp.router.weight", 0, e.number);
   for (std::int64_t i = 0; i < e.number; ++i) {
     const std::string expert = format("{}{}.", names.experts, i);
-    add(expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
-    add(expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
-    add(expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
+    add.of_stack(e.number, expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
+    add.of_stack(e.number, expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
+    add.of_stack(e.number, expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
   }
   if (e.biased) add(names.bias, "mlp.router.bias", 0, e.number, true);
   if (e.shared == 0) return;

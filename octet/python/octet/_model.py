@@ -58,6 +58,11 @@ class Model:
         """Longest sequence for which it was opened [tokens]."""
         return self._model.sequence
 
+    @property
+    def empty_context(self) -> Optional[int]:
+        """The id in place of an empty text before another one: the tokenizer's begin token, or else its end token."""
+        return self._model.empty_context
+
     def logits(self, ids: ArrayLike) -> NDArray[np.float32]:
         """Logits after each token: ids [length] or [rows, length] -> float32 [length, vocabulary] or [rows, length, vocabulary]."""
         given = np.asarray(ids)

@@ -42,12 +42,6 @@ Constraints of_pipeline() {
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
       no_average(pipeline),
-      {here, pipeline, "`model.router_balance` is not `model`.",
-       [](const Layout&, const Subject& s) {
-         const nn::Balance& b = s.shape.experts.balance;
-         return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::model;
-       },
-       says("the loss of model.router_balance = \"model\" is over the layers of all stages; set model.router_balance = \"layer\"")},
       {here, pipeline, "Embedding and head are not one matrix, if tensor ranks divide them.",
        [](const Layout& l, const Subject& s) { return !s.shape.tied || l.tensor == 1; },
        says("with ranks.tensor > 1, a tied embedding would have copies and parts; choose one of the two")},

@@ -18,14 +18,20 @@ struct EncodedChoice {
   std::vector<std::int32_t> ids;
   std::int64_t scored = 0;
 };
-/// All choices of a question, each with at most `longest` + 1 ids, the last ones. An empty context is the token that begins or ends a
-/// document. Blanks at the end of the context belong to the choice. Throws DataError where a choice adds no token.
+/// All choices of a question, each with at most `longest` + 1 ids, the last ones. Both encodings have the tokens that the tokenizer's
+/// template adds. An empty context is Tokenizer::empty_context(). Blanks at the end of the context belong to the choice. Throws DataError
+/// where a choice adds no token. Source: lm-evaluation-harness 0.4.13, lm_eval/api/model.py and lm_eval/models/huggingface.py.
 std::vector<EncodedChoice> encode_choices(const tokenizer::Tokenizer&, const data::MultipleChoice&, std::int64_t longest);
 
-/// How many questions were answered rightly: by the likeliest choice, and by the likeliest per character (Unicode code point).
+/// The likeliest choice, and the likeliest per character (Unicode code point). Of equal ones the first.
+struct Chosen {
+  std::size_t likeliest = 0, likeliest_per_character = 0;
+  Chosen(const data::MultipleChoice&, std::span<const double> log_likelihoods);
+};
+/// How many questions were answered rightly.
 struct ChoiceCounts {
   std::int64_t questions = 0, right = 0, right_per_character = 0;
-  void add(const data::MultipleChoice&, std::span<const double> log_likelihoods);
+  void add(const data::MultipleChoice&, const Chosen&);
 };
 /// The standard error of a share of n questions.
 double standard_error(double share, std::int64_t n);

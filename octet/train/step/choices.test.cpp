@@ -46,9 +46,10 @@ TEST(EncodeChoices, BlanksAtTheEndOfTheContextBelongToTheChoice) {
 
 TEST(ChoiceCounts, CountByTheLikeliestAndByTheLikeliestPerCharacter) {
   ChoiceCounts counts;
-  counts.add({.context = "", .choices = {"éé", "abcdefgh"}, .answer = 1}, std::vector<double>{-4, -8});  // -2 against -1 per character
-  counts.add({.context = "", .choices = {"a", "b"}, .answer = 0}, std::vector<double>{-1, -1});          // the first of equal ones
-  counts.add({.context = "", .choices = {"a", "bc"}, .answer = 0}, std::vector<double>{-1, -1.5});
+  const auto add = [&](const data::MultipleChoice& q, std::vector<double> sums) { counts.add(q, Chosen(q, sums)); };
+  add({.context = "", .choices = {"éé", "abcdefgh"}, .answer = 1}, {-4, -8});  // -2 against -1 per character
+  add({.context = "", .choices = {"a", "b"}, .answer = 0}, {-1, -1});          // the first of equal ones
+  add({.context = "", .choices = {"a", "bc"}, .answer = 0}, {-1, -1.5});
   EXPECT_EQ(counts.questions, 3);
   EXPECT_EQ(counts.right, 2);
   EXPECT_EQ(counts.right_per_character, 2);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "octet/io/tensor_folder_writer.hpp"
+#include "octet/io/tensor_view.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "tests/testing/scratch.hpp"
 

@@ -45,7 +45,11 @@ Readout read_out(Engine& e) {
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;
   const HostCopy amax(e.stream, slots.amax());
-  out.amax.assign(amax.as<float>(), amax.as<float>() + slots.size());
+  const float* of_slot = amax.as<float>();
+  for (const scaling::Slot& slot : slots.slots()) {  // the largest of a stack's matrices
+    out.amax.push_back(*std::max_element(of_slot, of_slot + slot.matrices));
+    of_slot += slot.matrices;
+  }
   out.health = health_of_all(e);
   return out;
 }

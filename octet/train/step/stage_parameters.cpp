@@ -44,8 +44,9 @@ struct Collect final : nn::Visitor {
 };
 
 Collect of_stages(const EngineConfig& c, const Target& target) {
-  Collect all(chunks_of_stages(c, target));
-  WholeModel(c).model->visit(all);
+  WholeModel whole(c);
+  Collect all(chunks_of_stages(c, target, whole));
+  whole.model->visit(all);
   return all;
 }
 
@@ -74,7 +75,7 @@ StageParameters::StageParameters(const EngineConfig& c, const Target& target, co
 StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
                                  const std::vector<Parameter*>& frozen)
     : stages_(stages) {
-  fill(stages.size() == 1 ? whole_ones(frozen, {}) : of_stages(c, target).frozen(), frozen);
+  fill(stages.size() == 1 || !c.adapters ? whole_ones(frozen, {}) : of_stages(c, target).frozen(), frozen);
 }
 
 void StageParameters::fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own) {
