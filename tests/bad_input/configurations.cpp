@@ -243,9 +243,6 @@ std::vector<Case> of_states() {
              "ranks.pipeline_schedule=dualpipe_v "
              "--set train.accumulate=4",
              {"ranks.pipeline_schedule = \"dualpipe_v\"", "choose another schedule, or model.mtp_depth = 0"}),
-      values("further_tokens_beside_adapters",
-             "--set model.size=deepseek-v3-tiny --set model.layers=2 --set model.mtp_depth=1 --set lora.rank=4",
-             {"model.mtp_depth = 1", "lora.rank", "set it to 0"}),
       values("no_block_with_experts", "--set model.size=moe-tiny --set model.dense_layers=4096",
              {"none of the blocks has experts", "model.dense_layers = 4096"}),
       values("a_score_of_routers_unknown", "--set model.size=moe-tiny --set model.router_score=sigmod",

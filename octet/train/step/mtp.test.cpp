@@ -206,11 +206,11 @@ TEST(MultiTokenPrediction, WithoutDepthNothingChanges) {
   EXPECT_TRUE(std::isnan(first.shown.ahead_loss));
 }
 
-class EveryRecipe : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(MultiTokenPrediction, EveryRecipe,
+class FurtherTokens : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(MultiTokenPrediction, FurtherTokens,
                          ::testing::Values("bf16", "fp16", "current", "delayed", "rowwise", "block128", "mxfp8", "global"));
 
-TEST_P(EveryRecipe, QuantizesItsLayersAndLearnsFurtherTokens) {
+TEST_P(FurtherTokens, QuantizesItsLayersAndLearnsFurtherTokens) {
   EngineConfig config = config_of(GetParam(), 1);
   config.optimizer->level = optim::Level::O2;
   const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 2, 2);
