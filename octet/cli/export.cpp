@@ -34,10 +34,12 @@ void require_other_folder(const std::string& output, const trained::ModelSource&
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
   void linear(nn::LinearSite& l) override {
-    if (!l.path().starts_with("layers.")) return;
+    const Parameter& weight = l.weight().parameter();
+    if (!l.path().starts_with("layers.") || weight.role == ParameterRole::router) return;  // no form has codes of routers
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
-    if (!spec.quantizes()) return kept.push_back(l.weight().parameter().path);
-    const bool like = spec.format == DType::e4m3 && spec.rows == form.block() && !spec.scale_known();
+    if (!spec.quantizes()) return kept.push_back(weight.path);
+    const ScaleBlock block = spec.rows.whole_matrices() ? ScaleBlock{} : spec.rows;  // a folder has a tensor per expert
+    const bool like = spec.format == DType::e4m3 && block == form.block() && !spec.scale_known();
     if (like && !rule) rule = spec.rule;
     (like && spec.rule == rule ? equal : others).push_back(l.path());
   }
@@ -98,7 +100,8 @@ std::unique_ptr<train::Engine> load(Options& o, models::WeightForm& form, const 
   form.input_scales = trained::calibrated_scales(*engine, batches, std::uint64_t(o.calibration));
   // A layer whose shape keeps it from 8 bits has no scale, so its weight stays values.
   for (const Parameter* p : engine->parameters.list())
-    if (p->path.starts_with("layers.") && p->shape.rank == 2 && !form.input_scales.contains(p->path) && !form.keeps(p->path))
+    if (p->path.starts_with("layers.") && p->shape.rank == 2 && p->role != ParameterRole::router && !form.input_scales.contains(p->path) &&
+        !form.keeps(p->path))
       form.kept.push_back(p->path);
   return engine;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
@@ -40,12 +41,15 @@ std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t token
 void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) {
   if (ranks.started == 1) return;
   const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
-  const std::string tensor = c.ranks.tensor > 1 ? format(", {} of which divide each layer", c.ranks.tensor) : "";
-  const std::string context = c.ranks.context > 1 ? format(", {} of which divide each sequence", c.ranks.context) : "";
-  const std::string experts = c.ranks.expert > 1 ? format(", in groups of {} that divide the experts", c.ranks.expert) : "";
-  const std::string stages = c.ranks.pipeline > 1 ? format(", in {} stages of blocks", c.ranks.pipeline) : "";
-  output::print("ranks    {}{}{}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
-                grouped(ranks.started), tensor, context, experts, stages, c.ranks.of_sequence() > 1 ? "group " : "", ranks.gradients,
+  const std::tuple<std::int64_t, const char*, const char*> axes[] = {{c.ranks.tensor, "", " of which divide each layer"},
+                                                                     {c.ranks.context, "", " of which divide each sequence"},
+                                                                     {c.ranks.expert, "in groups of ", " that divide the experts"},
+                                                                     {c.ranks.pipeline, "in ", " stages of blocks"}};
+  std::string divided;
+  for (const auto& [size, before, after] : axes)
+    if (size > 1) divided += format(", {}{}{}", before, size, after);
+  output::print("ranks    {}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
+                grouped(ranks.started), divided, c.ranks.of_sequence() > 1 ? "group " : "", ranks.gradients,
                 wide_ends ? "embedding, head and " : "");
   output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
                 ranks.planned.collectives);

@@ -18,11 +18,14 @@ constexpr std::string_view all_linear = "all-linear", weight_end = ".weight", of
 // The linear layers of a model by the path of their weight.
 struct Sites final : nn::Visitor {
   std::map<std::string, nn::LinearSite*> by_weight;
+  std::map<const nn::LinearSite*, const nn::Partition*> members_of;
   std::set<const Parameter*> of_blocks;
   int now = -1;
+  const nn::Partition* of_branch = &nn::whole_partition();
   void block(int number) override { now = number; }
+  void members(const nn::Partition& p) override { of_branch = &p; }
   void linear(nn::LinearSite& l) override {
-    by_weight[l.weight().parameter().path] = &l;
+    by_weight[l.weight().parameter().path] = &l, members_of[&l] = of_branch;
     if (now >= 0) of_blocks.insert(&l.weight().parameter());
   }
 };
@@ -170,10 +173,24 @@ std::vector<AdaptedWeight> adapted_weights(const ModelShape& shape, const Adapte
 
 namespace {
 
-std::unique_ptr<nn::AdapterInput> input_of(const std::string& layer, double dropout, std::int64_t first_column,
+std::unique_ptr<nn::AdapterInput> input_of(const std::string& layer, double dropout, const nn::DroppedInput::Part& part,
                                            const nn::DropoutDraws& draws) {
   if (dropout == 0) return std::make_unique<nn::AdapterInput>();
-  return std::make_unique<nn::DroppedInput>(layer, dropout, first_column, draws);
+  return std::make_unique<nn::DroppedInput>(layer, dropout, part, draws);
+}
+
+std::unique_ptr<nn::Adapter> stack_adapter(nn::LinearSite& l, const AdapterConfig& c, scaling::Precision& precision) {
+  const Cut& own = l.weight().parameter().cut;
+  const nn::LowRankStack::Config form{.matrices = l.matrices(),
+                                      .out = l.out(),
+                                      .in = l.in(),
+                                      .first = own ? own.pieces.front().first / (l.out() * l.in()) : 0,
+                                      .all = l.weight().parameter().whole()[0] / l.out(),
+                                      .copies = own.copies,
+                                      .first_copy = own.first_copy,
+                                      .rank = c.rank,
+                                      .factor = c.factor()};
+  return std::make_unique<nn::LowRankStack>(l.path(), form, precision);
 }
 
 }  // namespace
@@ -191,24 +208,17 @@ void attach_adapters(Model& model, const AdapterConfig& c, scaling::Precision& p
       continue;
     }
     if (!w.stack.empty()) {
-      nn::LinearSite& l = *site->second;
-      const Cut& own = l.weight().parameter().cut;
-      const nn::LowRankStack::Config form{.matrices = l.matrices(),
-                                          .out = l.out(),
-                                          .in = l.in(),
-                                          .first = own ? own.pieces.front().first / (l.out() * l.in()) : 0,
-                                          .all = l.weight().parameter().whole()[0] / l.out(),
-                                          .rank = c.rank,
-                                          .factor = c.factor()};
-      l.adapt(std::make_unique<nn::LowRankStack>(l.path(), form, precision));
+      site->second->adapt(stack_adapter(*site->second, c, precision));
       continue;
     }
     nn::LowRank form{.rank = c.rank, .blocks = {}};
     for (const AdaptedModule& m : w.modules) form.blocks.push_back(m.rows);
     nn::LinearSite& l = *site->second;
-    const nn::AdapterShard part(l.weight().parameter(), form, partition);
-    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, part.first_column, draws),
-                                                 precision));
+    const nn::Partition& members = *sites.members_of.at(&l);
+    const nn::AdapterShard part(l.weight().parameter(), form, members);
+    nn::DroppedInput::Part input{.first_column = part.first_column};
+    if (!members.divides()) input.member = partition.member(), input.members = partition.members();  // has its own rows
+    l.adapt(std::make_unique<nn::LowRankAdapter>(l.path(), part, c.factor(), input_of(l.path(), c.dropout, input, draws), precision));
   }
 }
 

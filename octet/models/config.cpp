@@ -1,5 +1,7 @@
 #include "octet/models/config.hpp"
 
+#include <utility>
+
 namespace octet::models {
 
 std::int64_t ExpertsShape::layers_before(std::int64_t n) const {
@@ -18,8 +20,14 @@ std::int64_t ModelShape::attention_parameters() const {
 
 std::vector<std::int64_t> ModelShape::layers_with_experts() const {
   std::vector<std::int64_t> out;
-  for (std::int64_t i = 0; i < layers; ++i)
+  for (std::int64_t i = 0; i < all_layers(); ++i)
     if (experts.in_layer(i)) out.push_back(i);
+  return out;
+}
+
+ModelShape ModelShape::of_files() const {
+  ModelShape out = *this;
+  out.kept_layers += std::exchange(out.mtp_depth, 0);
   return out;
 }
 

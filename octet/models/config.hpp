@@ -72,6 +72,8 @@ struct Multipliers {
   bool operator==(const Multipliers&) const = default;
 };
 
+/// The most that ModelShape::mtp_depth may be.
+inline constexpr std::int64_t most_ahead = 8;
 /// Biases of linear layers in blocks, beside those that a family always has. The default form has none.
 struct BiasShape {
   bool attention = false;  // of queries, keys and values, and of the output
@@ -99,8 +101,11 @@ struct ModelShape {
   BiasShape biases = {};
   double clip_qkv = 0;             // queries, keys and values are between this and its negative; 0: no limit
   std::int64_t unturned_step = 0;  // each so many-th layer has no rotations; 0: all have
-  std::int64_t kept_layers = 0;    // blocks of files behind the last one: exports have them as they came, and nothing computes them
+  std::int64_t mtp_depth = 0;      // blocks behind the last one that predict further tokens while the model trains: models::MtpLayer
+  std::int64_t kept_layers = 0;    // blocks of files behind all of these: exports have them as they came, and nothing computes them
 
+  /// Blocks with those that predict further tokens.
+  std::int64_t all_layers() const { return layers + mtp_depth; }
   bool turns(std::int64_t layer) const { return unturned_step == 0 || (layer + 1) % unturned_step != 0; }
   /// Columns of a head that are rotated, and of a value head.
   std::int64_t turned_columns() const { return latent ? latent.turned : head_dim; }
@@ -112,6 +117,8 @@ struct ModelShape {
   /// Values of those rows that belong to no token: no parameters.
   std::int64_t padding() const { return (padded_vocabulary() - vocabulary) * width * (tied ? 1 : 2); }
   std::vector<std::int64_t> layers_with_experts() const;
+  /// The same model as its files describe it: they do not say which of the blocks behind the last one train.
+  ModelShape of_files() const;
   bool operator==(const ModelShape&) const = default;
 };
 

@@ -28,7 +28,7 @@ json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format,
 
 // Losses of routers and limits belong to a run, not to the folder.
 bool same_function(const ModelShape& there, const ModelShape& shape) {
-  ModelShape trained = shape;
+  ModelShape trained = shape.of_files();
   trained.experts.balance = there.experts.balance, trained.experts.limit = there.experts.limit;
   return there == trained;
 }

@@ -232,8 +232,9 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, con
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i].alias() && weights[i] && !places[i].holds(*weights[i]))
       throw DataError(octet::format(
-          "{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
-          printable(files.folder()), printable(weights[i]->tensor.name)));
+          "{}: tensor \"{}\" differs from the {}, which it repeats according to {}; {}", printable(files.folder()),
+          printable(weights[i]->tensor.name), places[i].parameter().path == "embedding.weight" ? "embedding" : "head", config_name,
+          places[i].written() ? "fetch the weights again" : "set tie_word_embeddings to false or remove the tensor"));
 }
 
 /// Of an export with codes; always the head, which has no tensor of its own where it is tied. compressed-tensors lists linear layers only.
@@ -273,7 +274,7 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
                        const WeightForm& form, const Companions& companions) {
   require_form(shape, form);
   auto places = mapped_weights(format_of(shape).weights(shape), parameters);
-  std::erase_if(places, [](const MappedWeight& p) { return p.alias(); });
+  std::erase_if(places, [](const MappedWeight& p) { return !p.written(); });
   std::vector<io::TensorSpec> tensors;
   for (const MappedWeight& p : places)
     for (io::TensorSpec& spec : p.specs(form)) tensors.push_back(std::move(spec));
@@ -350,11 +351,14 @@ std::vector<LayerScales> layer_scales(const io::TensorFolder& files, const Model
     if (place.alias() || !weights[i]->scales) continue;
     if (!weights[i]->block.whole_tensor()) refuse(place.name(), "has a scale per block, and --frozen reads one per tensor");
     if (!weights[i]->input_scale) refuse(place.name(), "has no input_scale, the stored scale of its activations");
-    const LayerScales scales{place.parameter().path, weights[i]->activation_scale(), weights[i]->scale()};
-    const bool of_same = !out.empty() && out.back().parameter == scales.parameter;
-    if (of_same && out.back() != scales)
-      refuse(place.name(), octet::format("has other scales than its neighbours in {}, which is one matrix here", scales.parameter));
-    if (!of_same) out.push_back(scales);
+    const std::string& parameter = place.parameter().path;
+    const float input = weights[i]->activation_scale(), weight = weights[i]->scale();
+    auto of_same = std::ranges::find(out, parameter, &LayerScales::parameter);
+    if (of_same == out.end()) of_same = out.insert(out.end(), {parameter, input, {}});
+    const auto matrix = std::size_t(place.matrix());
+    if (matrix == of_same->weights.size()) of_same->weights.push_back(weight);
+    if (of_same->input != input || matrix + 1 != of_same->weights.size() || of_same->weights[matrix] != weight)
+      refuse(place.name(), octet::format("has other scales than its neighbours in {}, which is one matrix here", parameter));
   }
   if (out.empty()) refuse("it", "has no FP8 codes");
   return out;

@@ -50,7 +50,8 @@ void require_weights(const io::TensorFolder&, const ModelShape&, const std::vect
 /// The stored scales of a parameter with codes, multiplied after decoding.
 struct LayerScales {
   std::string parameter;  // "layers.0.mlp.down.weight"
-  float input = 1, weight = 1;
+  float input = 1;
+  std::vector<float> weights;  // one per matrix of a stack
   bool operator==(const LayerScales&) const = default;
 };
 /// Those of all matrices with codes. Throws ConfigError naming a tensor of which there is none, or whose scale is not one per tensor, and

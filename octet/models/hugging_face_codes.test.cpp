@@ -239,7 +239,7 @@ TEST(HuggingFaceCodes, StaticScalesOfActivationsAreStoredAndRead) {
   load_hugging_face(exported.folder, qwen2(), to.parameters);
   const auto scales = layer_scales(files, qwen2(), to.parameters.list());
   ASSERT_EQ(scales.size(), 4u) << "qkv, out, gate_up, down";
-  EXPECT_EQ(scales[3], (LayerScales{"layers.0.mlp.down.weight", 0.25f, io::to_f32(files.tensor(down + "_scale"))[0]}));
+  EXPECT_EQ(scales[3], (LayerScales{"layers.0.mlp.down.weight", 0.25f, {io::to_f32(files.tensor(down + "_scale"))[0]}}));
 }
 
 TEST(HuggingFaceCodes, DamagedStaticScalesAreRefusedByTheirName) {

@@ -23,7 +23,9 @@ struct WeightSlice {
   std::int64_t first = 0, rows = 0;
   bool transposed = false;  // stored as [columns, rows]
   bool wide = false;        // F32 in every form of weights
-  bool alias = false;       // a second name for the same rows: never written; a file that has it must have the same values
+  bool alias = false;       // a second name for the same rows; a file that has it must have the same values
+  bool written = false;     // of an alias: exports have it
+  std::int64_t stack = 1;   // of experts: the parameter's matrices, of equal numbers of rows, with a scale per tensor each
 };
 
 /// The Hugging Face format of a family's models. config.json's model_type is the family's name.

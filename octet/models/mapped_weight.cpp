@@ -117,11 +117,12 @@ void MappedWeight::write(io::TensorFolderWriter& writer, const WeightForm& form)
   });
 }
 
-// One scale per tensor is that of the whole parameter, as the quantizer of training has it.
+// One scale per tensor is that of the whole parameter, or of the expert's matrix in a stack, as the quantizer of training has it.
 void MappedWeight::write_codes(io::TensorFolderWriter& writer, const WeightForm& form) const {
   const ScaleBlock block = form.block();
-  const float* const all = parameter_->value.values().f32();
-  const float amax = block.whole_tensor() ? largest({all, std::size_t(parameter_->shape.count())}) : 0;
+  const std::int64_t values_of_matrix = parameter_->shape.count() / slice_.stack;
+  const float* const all = parameter_->value.values().f32() + matrix() * values_of_matrix;
+  const float amax = block.whole_tensor() ? largest({all, std::size_t(values_of_matrix)}) : 0;
   std::vector<float> scales;
   for_each_portion(std::max(1, block.rows), [&](std::int64_t r, std::vector<float>& values) {
     gather(r, values);

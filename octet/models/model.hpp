@@ -13,6 +13,11 @@
 
 namespace octet::models {
 
+/// For each place of a micro-batch a token further on, and the one behind that: i32 [T] each, targets -1 where none counts.
+struct TokensAhead {
+  Tensor tokens, targets;
+};
+
 /// Tokens of one micro-batch: i32 [T], sequences of `sequence` tokens one after the other, or so many of each sequence with a part.
 struct TokenBatch {
   Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
@@ -21,6 +26,7 @@ struct TokenBatch {
   SequencePart part = {};                 // of each sequence that is here; others of ModelOptions::sequences have the rest
   nn::KeyCache* cache = &nn::no_cache();  // of logits(): it knows the places of tokens, and the keys before them
   Tensor pairs = {}, references = {};     // of nn::Targets, for an objective of pairs
+  std::vector<TokensAhead> ahead = {};    // of forward() in the chunk with the head: of depth 1 to ModelShape::mtp_depth
 
   nn::Targets for_objective() const { return {targets, pairs, references}; }
 };
@@ -37,6 +43,9 @@ struct StageBoundary {
   int number = 0;   // of ModelOptions::chunks
   Tensor in = {};   // empty where the chunk embeds; after a forward that saves, it must live until backward
   Tensor out = {};  // empty where the chunk has the head
+  /// Memory of Model::choices(): with the counts of blocks before the chunk on entry of a forward, and of its own on return. Backward reads
+  /// there those of all blocks.
+  Tensor choices = {};
 };
 
 /// The interface of a language model for the trainer. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
@@ -83,7 +92,10 @@ class Model {
     check(false, "model: the family {} cannot be cut into chunks", shape().family);
     return {};
   }
-  /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
+  /// Memory for the choices of routers that all chunks count together; empty if there are none.
+  virtual Tensor choices(Stream&, Region) const { return {}; }
+  /// The parameter that the first and the last chunk both have: an embedding that is tied, or that further tokens read. Null if there is
+  /// none.
   virtual Parameter* shared_by_ends() { return nullptr; }
 
   /// Of the model's experts; without any it does nothing.
@@ -113,6 +125,7 @@ struct ModelOptions {
   nn::Recompute recompute;              // the parts that blocks' backward recomputes
   std::int64_t recompute_layers = 0;    // number of first blocks that recompute; 0: all
   std::vector<ModelChunk> chunks = {};  // of the model that are here, in ascending order; empty: all of it, as one chunk
+  double mtp_loss = 0.3;                // factor of the loss of further tokens, the mean over depths
   bool quantize_residual = false;       // round the residual stream like a layer's input: an experiment for evaluation
   // Whose member has a part of the model, for a family that divides; it outlives the model.
   nn::Partition* partition = &nn::whole_partition();

@@ -51,13 +51,13 @@ struct Registry {
 
 // Differences of families with rotary positions and gated MLPs.
 struct Abilities {
-  bool divides = true, experts = false, latent = false;
+  bool experts = false, latent = false, ahead = false, norms_of_all_heads = false;
 };
 
 ModelFamily rotary(std::string_view name, std::vector<ModelSize> (*sizes)(),
                    std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&), HuggingFaceFormat format,
                    GgufFormat gguf, const Abilities& can = {}) {
-  return {name, sizes, make, std::move(format), true, can.divides, true, can.experts, can.latent, gguf};
+  return {name, sizes, make, std::move(format), true, true, true, can.experts, can.latent, can.ahead, can.norms_of_all_heads, gguf};
 }
 
 Registry& registry() {
@@ -70,17 +70,18 @@ Registry& registry() {
     r.add(rotary("mistral", models::mistral_sizes, models::make_mistral, models::mistral_hugging_face(), {"llama", true}));
     r.add(rotary("smollm3", models::smollm3_sizes, models::make_smollm3, models::smollm3_hugging_face(), {"smollm3", true}));
     r.add(rotary("granite", models::granite_sizes, models::make_granite, models::granite_hugging_face(), {"granite", true}));
-    r.add(rotary("olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), {"olmo2"}, {.divides = false}));
+    r.add(rotary("olmo2", models::olmo2_sizes, models::make_olmo2, models::olmo2_hugging_face(), {"olmo2"}, {.norms_of_all_heads = true}));
     r.add(rotary("phi3", models::phi3_sizes, models::make_phi3, models::phi3_hugging_face(), {"phi3"}));
     r.add(rotary("gemma3_text", models::gemma3_sizes, models::make_gemma3, models::gemma3_hugging_face(), {"gemma3"}));
     r.add(rotary("qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), {}, {.experts = true}));
-    r.add(rotary("olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), {}, {.divides = false, .experts = true}));
+    r.add(rotary("olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), {},
+                 {.experts = true, .norms_of_all_heads = true}));
     r.add(rotary("mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), {}, {.experts = true}));
     r.add(rotary("deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, {}, {.experts = true}));
     r.add(rotary("deepseek_v2", models::deepseek_v2_sizes, models::make_deepseek_v2, models::deepseek_v2_hugging_face(), {},
                  {.experts = true, .latent = true}));
     r.add(rotary("deepseek_v3", models::deepseek_v3_sizes, models::make_deepseek_v3, models::deepseek_v3_hugging_face(), {},
-                 {.experts = true, .latent = true}));
+                 {.experts = true, .latent = true, .ahead = true}));
     return r;
   }();
   return all;
@@ -173,6 +174,16 @@ void require_latent(const ModelShape& s) {
     throw ConfigError(format("model.value_width = {} must be even and at least 2", l.value_width));
 }
 
+void require_ahead(const ModelShape& s, const ModelOptions& options) {
+  if (s.mtp_depth == 0) return;
+  if (s.mtp_depth < 0 || s.mtp_depth > most_ahead)
+    throw ConfigError(format("model.mtp_depth = {} must be between 0 and {}", s.mtp_depth, most_ahead));
+  if (!model_family(s.family).ahead)
+    throw ConfigError(format("model.mtp_depth = {}: models of the family {} predict no further tokens; leave it out, or choose deepseek_v3",
+                             s.mtp_depth, s.family));
+  if (!(options.mtp_loss > 0)) throw ConfigError(format("model.mtp_loss = {} must be above 0", options.mtp_loss));
+}
+
 }  // namespace
 
 std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
@@ -187,7 +198,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   if (s.head_dim % 2 != 0)
     throw ConfigError(
         format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
-  require_experts(s), require_latent(s);
+  require_experts(s), require_latent(s), require_ahead(s, options);
   require_recompute(options, s.layers);
   check(!options.partition->divides() || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
   return model_family(s.family).make(s, options, precision);

@@ -26,11 +26,13 @@ struct ModelFamily {
   std::vector<ModelSize> (*sizes)();
   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&);
   HuggingFaceFormat hugging_face;
-  bool rotary = true;    // positions are rotations: the shape's rope_* count
-  bool divides = false;  // members of ModelOptions::partition have parts of the model
-  bool gated = true;     // an MLP has three matrices, else two
-  bool experts = false;  // layers have experts: the shape's experts count
-  bool latent = false;   // attention has latents: the shape's latent counts
+  bool rotary = true;               // positions are rotations: the shape's rope_* count
+  bool divides = false;             // members of ModelOptions::partition have parts of the model
+  bool gated = true;                // an MLP has three matrices, else two
+  bool experts = false;             // layers have experts: the shape's experts count
+  bool latent = false;              // attention has latents: the shape's latent counts
+  bool ahead = false;               // layers behind the last block may predict further tokens: ModelShape::mtp_depth
+  bool norms_of_all_heads = false;  // of queries and of keys: members of a partition exchange their sums
   GgufFormat gguf = {};
 };
 

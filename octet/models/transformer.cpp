@@ -49,7 +49,21 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const B
   return blocks;
 }
 
-// The last chunk has a copy of a tied one, which the first chunk counts and saves.
+// Where another rank has the head, as that. The first `recompute_layers` blocks do not include these.
+template <class Layer, class Block, class BlockConfig>
+std::vector<std::unique_ptr<Layer>> make_ahead(const ModelShape& shape, const BlockConfig& config_of, const nn::NormConfig& norm,
+                                               const ModelOptions& options, scaling::Precision& precision) {
+  std::vector<std::unique_ptr<Layer>> out;
+  for (std::int64_t i = shape.layers; i < shape.all_layers(); ++i) {
+    typename Block::Config config = config_of(i);
+    config.recompute = options.recompute_layers > 0 ? nn::Recompute{} : options.recompute;
+    out.push_back(std::make_unique<Layer>(format("layers.{}", i), config, norm, precision,
+                                          scaling::Site{.layer = int(i), .layers = int(shape.layers)}, *options.partition));
+  }
+  return out;
+}
+
+// The last chunk has a copy of one that is tied, or that further tokens read, which the first chunk counts and saves.
 Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
   const Shape whole{shape.padded_vocabulary(), shape.width};
   return copy ? Cut::copied(whole, 2, false) : nn::own_rows(p, whole);
@@ -57,7 +71,7 @@ Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy)
 
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
-  return p.divides() ? ops::TableRows{p.member() * rows, p.members() * rows} : ops::TableRows{};
+  return {p.member() * rows, p.members() * rows};
 }
 
 }  // namespace
@@ -73,19 +87,30 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
                  cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
+      ahead_(make_ahead<Ahead, Block>(shape, config, {shape.norm_eps, norm_offset}, options, precision)),
       norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
       head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, options)),
       of_embedding_(shape.multipliers.embedding),
       of_logits_(1 / shape.multipliers.logits_divisor),
+      ahead_factor_(float(options.mtp_loss / double(std::max<std::int64_t>(1, shape.mtp_depth)))),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   const ExpertsShape& e = shape.experts;
   routers_ = nn::Routers(
-      {.layers = e.layers_before(shape.layers), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
-  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+      {.layers = e.layers_before(shape.all_layers()), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
+  declare_uses();
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
   check(!sequences_.divides() || !positions_, "model: {} takes no parts of sequences", shape.family);
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::declare_uses() {
+  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+  check(ahead_.empty() || (!positions_ && shape_.multipliers.logits_divisor == 1), "model: {} has parts without multi-token prediction",
+        shape_.family);
+  if (!has_head(chunks_.back())) return;
+  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum), head_.add_loss();
 }
 
 // In scratch, or empty without windows.
@@ -144,12 +169,12 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
+void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& x) {
   const Scope scope(stream);
   const Tensor all = partition_.all_rows(stream, x), places = batch.cache->places();
   const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, batch.sequence); };
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
-                                  .tokens = batch.tokens,
+                                  .tokens = tokens,
                                   .out = all,
                                   .positions = positions_ ? positions() : Tensor{},
                                   .document_starts = batch.document_starts,
@@ -182,7 +207,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
   auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
   if (place.in) copy(stream, place.in, x.x);
   if (embeds(chunk)) {
-    embed(stream, batch, x.x);
+    embed(stream, batch, batch.tokens, x.x);
     residual_.apply(stream, x.x, pass);
   }
   const Tensor keys = first_keys(stream, batch);
@@ -219,9 +244,16 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   const std::size_t count = std::size_t(chunk.end - chunk.first);
   saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
   const std::int64_t tokens = batch.tokens.count();
-  saved.routing = routers_.begin(stream, pass, tokens, tokens / batch.sequence, factor.constant, factor.loss_scale);
+  saved.routing = routers_.begin(stream, pass,
+                                 {.partition = partition_,
+                                  .parts = sequences_,
+                                  .tokens = tokens,
+                                  .sequences = tokens / batch.sequence,
+                                  .factor = factor.constant,
+                                  .loss_scale = factor.loss_scale,
+                                  .choices = place.choices});
   auto x = rows(place.in);
-  if (embeds(chunk)) embed(stream, batch, x.x);
+  if (embeds(chunk)) embed(stream, batch, batch.tokens, x.x);
   const Scope scope(stream);
   const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = 0; i < count; ++i) {
@@ -235,12 +267,51 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   }
   if (!has_head(chunk)) return;
   saved.dn = boundary(stream, batch, pass.keep), saved.norm = x;
-  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
+  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, !ahead_.empty());
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
   of_logits_.apply(stream, n.plain);
   head_.loss(stream, n.plain, batch.for_objective(), sums, pass, factor, saved.dn);
   of_logits_.apply(stream, saved.dn);
+  predict_ahead(stream, batch, n.plain, keys, pass, sums, factor, saved);
+}
+
+// n: the head's input, in the pass's region.
+template <class Block, class Norm>
+void Transformer<Block, Norm>::predict_ahead(Stream& stream, const TokenBatch& batch, const Tensor& n, const Tensor& keys,
+                                             const scaling::Pass& pass, const nn::LossSums& sums, const nn::LossFactor& factor,
+                                             Saved& saved) {
+  check(batch.ahead.size() >= ahead_.size(), "model: a batch has tokens of {} places ahead, and {} are predicted", batch.ahead.size(),
+        ahead_.size());
+  saved.ahead.assign(ahead_.size(), {});
+  Tensor h = n;
+  for (std::size_t k = 0; k < ahead_.size(); ++k) {
+    const auto& [tokens, targets] = batch.ahead[k];
+    const int number = int(shape_.layers) + int(k);
+    const Tensor e = boundary(stream, batch, pass.keep);
+    const Tensor next = boundary(stream, batch, k + 1 < ahead_.size() ? pass.keep : Region(Lifetime::scratch));
+    embed(stream, batch, tokens, e);
+    open(stream, number);
+    ahead_[k]->forward(stream, context(batch, keys, saved.routing, number), e, h, next, pass, saved.ahead[k]);
+    const Tensor dn = saved.ahead[k].dn = boundary(stream, batch, pass.keep);
+    head_.loss(stream, next, {targets}, sums.of_tokens_ahead(), pass, {factor.constant * ahead_factor_, factor.loss_scale}, dn);
+    h = next;
+  }
+}
+
+// Adds to the gradient of the head's input.
+template <class Block, class Norm>
+void Transformer<Block, Norm>::backward_ahead(Stream& stream, const TokenBatch& batch, const Tensor& keys, const scaling::Pass& pass,
+                                              const Saved& saved) {
+  for (std::size_t k = ahead_.size(); k-- > 0;) {
+    const Scope scope(stream);
+    const int number = int(shape_.layers) + int(k);
+    const Tensor de = boundary(stream, batch, Lifetime::scratch);
+    open(stream, number);
+    ahead_[k]->backward(stream, context(batch, keys, saved.routing, number), saved.ahead[k], de, k > 0 ? saved.ahead[k - 1].dn : saved.dn,
+                        pass);
+    embed_backward(stream, batch, batch.ahead[k].tokens, de);
+  }
 }
 
 template <class Block, class Norm>
@@ -248,20 +319,26 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
   const Tensor d = given ? given : boundary(stream, batch, Lifetime::scratch);
-  routers_.join(stream, saved.routing, partition_);
-  if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
+  // Joint counts come from the last chunk, whose members have added them up.
+  if (has_head(saved.chunk) || !routers_.counts_jointly())
+    for (nn::RowExchange* members : {static_cast<nn::RowExchange*>(&partition_), &sequences_})
+      routers_.join(stream, saved.routing, *members);
   const Tensor keys = first_keys(stream, batch);
+  if (has_head(saved.chunk)) {
+    backward_ahead(stream, batch, keys, pass, saved);
+    norm_.backward(stream, saved.dn, saved.norm, d, false);
+  }
   for (std::size_t i = saved.blocks.size(); i-- > 0;) {
     const int number = saved.chunk.first + int(i);
     stream.arena().release(pass.keep, saved.ends[i]);  // memory for recomputed activations
     open(stream, number);
     block(number).backward(stream, context(batch, keys, saved.routing, number), d, saved.blocks[i], pass);
   }
-  if (embeds(saved.chunk)) embed_backward(stream, batch, d);
+  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d);
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
+void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d) {
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
   const Scope scope(stream);
@@ -270,7 +347,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   const Tensor all = partition_.all_rows(stream, d);
   partition_.gather(stream, d, all);
   ops::embedding_backward(stream, {.dy = all,
-                                   .tokens = batch.tokens,
+                                   .tokens = tokens,
                                    .dtable = sum(embedding_),
                                    .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
                                    .document_starts = batch.document_starts,
@@ -302,10 +379,11 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
 template <class Block, class Norm>
 void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   const bool first = embeds(chunks_.front()), last = has_head(chunks_.back());
-  if (first || (last && shape_.tied)) visitor.parameter(embedding_);
+  if (first || (last && shared_by_ends() != nullptr)) visitor.parameter(embedding_);
   if (first && positions_) visitor.parameter(*positions_);
   for (const ModelChunk& chunk : chunks_)
     for (int i = chunk.first; i < chunk.end; ++i) visitor.block(i), block(i).visit(visitor);
+  for (std::size_t k = 0; last && k < ahead_.size(); ++k) visitor.block(int(shape_.layers) + int(k)), ahead_[k]->visit(visitor);
   visitor.block(-1);
   if (!last) return;
   norm_.visit(visitor);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/models/model.hpp"
+#include "octet/models/mtp_layer.hpp"
 #include "octet/nn/block.hpp"
 #include "octet/nn/multiplier.hpp"
 #include "octet/nn/partition.hpp"
@@ -11,7 +12,8 @@
 
 namespace octet::models {
 
-/// Embedding, blocks, final norm, head: the skeleton that the families share.
+/// Embedding, blocks, final norm, head: the skeleton that the families share. Layers that predict further tokens read the head's input, in
+/// training alone: losses of evaluations and logits are those of the head.
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
@@ -29,7 +31,8 @@ class Transformer final : public Model {
   void allocate(Stream&, std::int64_t sequence) override;
   bool has_chunks() const override { return true; }
   Tensor boundary(Stream&, const TokenBatch&, Region) const override;
-  Parameter* shared_by_ends() override { return shape_.tied ? &embedding_ : nullptr; }
+  Tensor choices(Stream& stream, Region region) const override { return routers_.joint_choices(stream, region); }
+  Parameter* shared_by_ends() override { return shape_.tied || shape_.mtp_depth > 0 ? &embedding_ : nullptr; }
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const StageBoundary&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const StageBoundary&) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
@@ -38,6 +41,7 @@ class Transformer final : public Model {
   void visit(nn::Visitor&) override;
 
  private:
+  using Ahead = MtpLayer<Block, Norm>;
   struct Saved {
     ModelChunk chunk;
     nn::Routers::MicroBatch routing;
@@ -46,6 +50,7 @@ class Transformer final : public Model {
     std::vector<std::size_t> bytes;  // of each block's
     typename Norm::Input norm;
     Tensor dn;  // gradient of the final norm's output
+    std::vector<typename Ahead::Saved> ahead;
   };
 
   bool embeds(const ModelChunk& p) const { return p.first == 0; }
@@ -53,9 +58,13 @@ class Transformer final : public Model {
   Block& block(int number) { return *blocks_[std::size_t(number)]; }
   ModelChunk chunk_of(const StageBoundary&) const;
   Saved& saved_in(Region);
-  void embed(Stream&, const TokenBatch&, const Tensor& x);
-  void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
+  void embed(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& x);
+  void embed_backward(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& d);
+  void declare_uses();
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const StageBoundary&, const scaling::Pass&);
+  void predict_ahead(Stream&, const TokenBatch&, const Tensor& n, const Tensor& first_keys, const scaling::Pass&, const nn::LossSums&,
+                     const nn::LossFactor&, Saved&);
+  void backward_ahead(Stream&, const TokenBatch&, const Tensor& first_keys, const scaling::Pass&, const Saved&);
   Tensor first_keys(Stream&, const TokenBatch&) const;
   nn::BlockContext context(const TokenBatch&, const Tensor& first_keys, const nn::Routers::MicroBatch&, int block) const;
 
@@ -68,9 +77,11 @@ class Transformer final : public Model {
   Parameter embedding_;                   // [V, D], or the own rows
   std::unique_ptr<Parameter> positions_;  // [max sequence, D]
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<Ahead>> ahead_;  // by depth
   Norm norm_;
   nn::LanguageHead head_;
   nn::Multiplier of_embedding_, of_logits_;
+  float ahead_factor_;  // of the loss of each depth
   nn::ResidualQuantizer residual_;
   DType activations_;
   ops::RopeTable rope_, window_rope_;

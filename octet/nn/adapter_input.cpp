@@ -5,8 +5,8 @@
 
 namespace octet::nn {
 
-DroppedInput::DroppedInput(const std::string& path, double probability, std::int64_t first_column, const DropoutDraws& draws)
-    : key_(hash_of((path + ".dropout").c_str())), probability_(probability), first_column_(first_column), draws_(draws) {}
+DroppedInput::DroppedInput(const std::string& path, double probability, const Part& part, const DropoutDraws& draws)
+    : key_(hash_of((path + ".dropout").c_str())), probability_(probability), part_(part), draws_(draws) {}
 
 void DroppedInput::drop(Stream& stream, const Tensor& x, const Tensor& y, bool tokens_last, bool accumulate) const {
   ops::dropout(stream, {.x = x,
@@ -18,7 +18,9 @@ void DroppedInput::drop(Stream& stream, const Tensor& x, const Tensor& y, bool t
                         .numbers = draws_.numbers(),
                         .sequence = draws_.sequence(),
                         .part = draws_.part(),
-                        .first_column = first_column_});
+                        .first_column = part_.first_column,
+                        .member = part_.member,
+                        .members = part_.members});
 }
 
 // In the order in which x is stored.

@@ -26,8 +26,13 @@ class AdapterInput {
 /// input. Evaluation reads x itself.
 class DroppedInput final : public AdapterInput {
  public:
-  /// Of the layer `path`, in [0, 1). `first_column`: of the own part of the whole input. The draws outlive this.
-  DroppedInput(const std::string& path, double probability, std::int64_t first_column, const DropoutDraws&);
+  /// The part of an input that a member has: columns from the first one on, and rows of one of so many members.
+  struct Part {
+    std::int64_t first_column = 0;
+    int member = 0, members = 1;
+  };
+  /// Of the layer `path`, in [0, 1). The draws outlive this.
+  DroppedInput(const std::string& path, double probability, const Part&, const DropoutDraws&);
 
   Quantized rows(Stream&, const Quantized& x, const scaling::Pass&) const override;
   Quantized cols(Stream&, const Quantized& x) const override;
@@ -39,7 +44,7 @@ class DroppedInput final : public AdapterInput {
 
   std::uint64_t key_;
   double probability_;
-  std::int64_t first_column_;
+  Part part_;
   const DropoutDraws& draws_;
 };
 

@@ -29,7 +29,7 @@ struct AttentionConfig {
   double out_deviation = 0.02;               // of Wo's start: scaled down with depth
   std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
   float head_norm_offset = 0;                // NormConfig::offset
-  bool norms_of_all_heads = false;           // one norm over all heads, which members of a partition cannot divide
+  bool norms_of_all_heads = false;           // one norm over all heads, whose sums members of a partition add up
   double clip = 0;                           // of queries, keys and values, without latents; 0: none
   LatentConfig latent = {};
   bool recomputed = false;  // backward computes all of it again

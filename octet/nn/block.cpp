@@ -141,6 +141,7 @@ template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::visit(Visitor& visitor) {
   const auto branch = [&](Norm& norm, auto& layers, BranchEnd& end) {
     norm.visit(visitor);
+    visitor.members(layers.partition());
     if (layers.partition().divides()) visitor.gathers(layers.first());
     layers.visit(visitor), end.visit(visitor);
   };

@@ -17,18 +17,24 @@ scaling::Site of_router(scaling::Site site) {
 }
 
 StackedLinear::Config first_of(const Experts::Config& c, const Partition& p) {
+  const IndexRange own = c.exchange->own(c.number);
   return {.in = c.width,
           .out = 2 * c.hidden,
-          .matrices = c.exchange->own(c.number).count,
+          .matrices = own.count,
           .used = c.routing.choices,
+          .all = c.number,
+          .first = own.first,
           .joined = 2,
           .cut = with_copies(p, own_experts(*c.exchange, c.number, 2 * c.hidden, c.width))};
 }
 StackedLinear::Config second_of(const Experts::Config& c, const Partition& p) {
+  const IndexRange own = c.exchange->own(c.number);
   return {.in = c.hidden,
           .out = c.width,
-          .matrices = c.exchange->own(c.number).count,
+          .matrices = own.count,
           .used = c.routing.choices,
+          .all = c.number,
+          .first = own.first,
           .init = {Init::Kind::normal, c.out_deviation},
           .cut = with_copies(p, own_experts(*c.exchange, c.number, c.width, c.hidden))};
 }
@@ -91,11 +97,11 @@ void Experts::route(Stream& stream, const QTensor& x, const BlockContext& contex
     const Scope scope(stream);
     router_.forward(stream, x, s.logits, pass, nullptr);
   }
-  const Tensor bias = context.routing.all != nullptr ? context.routing.all->bias(config_.layer) : Tensor{};
+  const Tensor bias = context.routing.all->bias(config_.layer);
   ops::route_forward(stream, config_.routing,
                      {.logits = s.logits, .bias = bias, .chosen = s.chosen, .weights = s.weights, .scores = s.scores});
   stream.observe(path_, "weights", s.weights);
-  if (pass.records() && context.routing) context.routing.all->add(stream, context.routing, config_.layer, s.chosen, s.scores);
+  if (pass.records()) context.routing.all->add(stream, context.routing, config_.layer, s.chosen, s.scores);
   s.visit = config_.exchange->begin(stream, choices_of(s, pass, saves));
 }
 
@@ -124,14 +130,10 @@ void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling
     return;
   }
   hidden = out_.operand(stream, {.rows = rows, .cols = keep, .tokens = h.shape[0]}, pass);
-  if (saves && h_.coded()) {
-    ops::Sink codes = h_.sink(stream, h, pass);
-    ops::weighted_swiglu_forward(stream, h, s.visit.weights, s.visit.map, config_.limit, hidden, &codes);
-    s.h = {codes.codes.rows, h.dtype};
-  } else {
-    ops::weighted_swiglu_forward(stream, h, s.visit.weights, s.visit.map, config_.limit, hidden);
-    if (saves) s.h = h;
-  }
+  const ops::Saved kept = h_.saved_in_passing(stream, h, pass, saves, [&](ops::Sink* codes) {
+    ops::weighted_swiglu_forward(stream, h, s.visit.weights, s.visit.map, config_.limit, hidden, codes);
+  });
+  if (saves) s.h = kept;
   if (keep) s.out_linear.x = hidden.codes.cols;
 }
 
@@ -222,7 +224,7 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
   const Scope scope(stream);
   const Routers::MicroBatch& batch = context.routing;
   const Tensor dlogits = stream.empty(saved.logits.shape, DType::f32, pass.backward_operands(), Category::activations);
-  const Tensor dscores = batch ? batch.all->score_gradient(stream, batch, config_.layer) : Tensor{};
+  const Tensor dscores = batch.all->score_gradient(stream, batch, config_.layer);
   ops::route_backward(stream, config_.routing,
                       {.logits = saved.logits,
                        .scores = saved.scores,
@@ -230,9 +232,10 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
                        .dweights = dweights,
                        .dscores = dscores,
                        .dlogits = dlogits,
-                       .z_loss = batch ? batch.all->z_factor(batch) : 0,
+                       .z_loss = batch.all->z_factor(batch),
                        .z_scale = batch.loss_scale,
-                       .relative = batch && batch.all->relative()});
+                       .relative = batch.all->relative(),
+                       .rows = batch.rows});
   const ops::Sink d = quantized(stream, router_, {.tensor = Operand::gradient, .values = dlogits}, pass);
   router_.backward(stream, d, saved.in_linear, dx, pass.later);
 }

@@ -38,10 +38,8 @@ FusedQkv::FusedQkv(const std::string& path, const AttentionConfig& own, const At
     : partition_(p),
       config_(own),
       qkv_(path + ".qkv", qkv_config(p, own, whole), precision, site),
-      norms_(make_head_norms(path, own, precision, p)),
-      clip_(own.clip) {
-  check(!p.divides() || !own.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
-}
+      norms_(make_head_norms(path, own, whole, precision, p)),
+      clip_(own.clip) {}
 
 ops::QkvShape FusedQkv::shape(const BlockContext& context) const {
   return {.heads = config_.heads,

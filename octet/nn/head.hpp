@@ -36,6 +36,8 @@ class LanguageHead {
   /// logits [T, V] of x [T, D], all rows and columns on every member.
   void logits(Stream&, const Tensor& x, const Tensor& logits, const scaling::Pass&);
   void visit(Visitor& visitor) { linear_.visit(visitor); }
+  /// Declares another loss() per micro-batch with a gradient. Before parameters get their memory.
+  void add_loss() { linear_.weight().parameter().gradient.add_use(GradientUse::products); }
 
   std::int64_t vocabulary() const { return vocabulary_; }
   std::int64_t padded_vocabulary() const { return linear_.out() * partition_.members(); }

@@ -9,8 +9,8 @@
 namespace octet::nn {
 
 /// Norms of query and key heads of qkv, in place: RMSNorm over the d columns of each head, one weight for all query heads and one for all
-/// key heads, or over the columns of all heads together. This form has none, and does nothing. Source: Dehghani et al. 2023, "Scaling
-/// Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
+/// key heads, or over the columns of all heads together, also of those that other members have. This form has none, and does nothing.
+/// Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
 class HeadNorms {
  public:
   virtual ~HeadNorms() = default;
@@ -22,7 +22,8 @@ class HeadNorms {
   virtual void visit(Visitor&) {}
 };
 
-/// Those of the configuration, with the own heads of a member. The partition outlives them.
-std::unique_ptr<HeadNorms> make_head_norms(const std::string& path, const AttentionConfig& own, scaling::Precision&, Partition&);
+/// Those of the configuration, with the own heads of a member, and `whole` with all of them. The partition outlives them.
+std::unique_ptr<HeadNorms> make_head_norms(const std::string& path, const AttentionConfig& own, const AttentionConfig& whole,
+                                           scaling::Precision&, Partition&);
 
 }  // namespace octet::nn

@@ -17,8 +17,10 @@ class LowRankStack final : public Adapter {
   struct Config {
     std::int64_t matrices, out, in;   // E, and of one matrix
     std::int64_t first = 0, all = 0;  // of the model's experts: the first one here, and their number
-    std::int64_t rank = 0;            // R
-    double factor = 1;                // s: alpha / rank
+    int copies = 1;                   // of these experts, each for its own rows: gradients are sums over them
+    bool first_copy = true;
+    std::int64_t rank = 0;  // R
+    double factor = 1;      // s: alpha / rank
   };
   /// Of the stack `path`.
   LowRankStack(const std::string& path, const Config&, scaling::Precision&);

@@ -65,14 +65,10 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockConte
     return;
   }
   ops::Sink hidden = out_.operand(stream, {.rows = bool(y), .cols = keep, .tokens = tokens}, pass);
-  if (saved != nullptr && h_.coded()) {
-    ops::Sink codes = h_.sink(stream, h, pass);
-    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward(stream, h, f, &codes); });
-    saved->h = {codes.codes.rows, h.dtype};
-  } else {
-    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward(stream, h, f); });
-    if (saved != nullptr) saved->h = h;
-  }
+  const ops::Saved kept = h_.saved_in_passing(stream, h, pass, saved != nullptr, [&](ops::Sink* codes) {
+    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward(stream, h, f, codes); });
+  });
+  if (saved != nullptr) saved->h = kept;
   if (keep) saved->out_linear.x = hidden.codes.cols;
   if (y) out_.forward(stream, hidden.codes, y, pass, nullptr);
 }

@@ -1,5 +1,7 @@
 #include "octet/nn/norm.hpp"
 
+#include <utility>
+
 #include "octet/nn/weight_gradient.hpp"
 #include "octet/ops/add/add.hpp"
 #include "octet/ops/layernorm/layernorm.hpp"
@@ -18,7 +20,10 @@ Tensor statistic(Stream& stream, const Tensor& x, Region region) {
 }  // namespace
 
 RmsNorm::RmsNorm(const std::string& path, std::int64_t width, const NormConfig& c, Partition& p)
-    : weight(path + ".weight", {width}, c.offset == 0 ? ones : zero, ParameterRole::vector, own_copy(p, {width})),
+    : RmsNorm(path, width, c, own_copy(p, {width})) {}
+
+RmsNorm::RmsNorm(const std::string& path, std::int64_t width, const NormConfig& c, Cut cut)
+    : weight(path + ".weight", {width}, c.offset == 0 ? ones : zero, ParameterRole::vector, std::move(cut)),
       eps_(float(c.eps)),
       offset_(c.offset) {
   check(c.offset == 0 || c.offset == 1, "{}: a norm's offset is 0 or 1, got {}", path, c.offset);
@@ -39,7 +44,7 @@ void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
   stream.observe(weight.path, row_factor, x.inv_rms);
 }
 
-void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
+void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate, const Tensor& mean) {
   ops::rmsnorm_backward(stream, {.dy = dy,
                                  .x = x.x,
                                  .w = weight.value.values(),
@@ -47,7 +52,8 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
                                  .dx = dx,
                                  .dw = sum_target(stream, weight),
                                  .accumulate = accumulate,
-                                 .offset = offset_});
+                                 .offset = offset_,
+                                 .mean = mean});
   sum_done(stream, weight);
   stream.observe(weight.path, "dx", dx);
 }

@@ -29,14 +29,18 @@ class RmsNorm {
     bool known = false;
   };
   RmsNorm(const std::string& path, std::int64_t width, const NormConfig&, Partition& = whole_partition());
+  /// Of `width` columns of wider rows: `cut` is that of the weight. Statistics and means follow from all columns (NormSums).
+  RmsNorm(const std::string& path, std::int64_t width, const NormConfig&, Cut cut);
   /// With room for statistics in `region`.
   static Input input(Stream&, const Tensor& x, Region);
   /// sum.x = a + b and its statistics; sum.x may be a or b. Any norm of one width and eps may follow.
   void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
   /// Finds the statistics that are not known yet.
   void forward(Stream&, Input& x, ops::Sink& y) const;
-  /// dx (+)= gradient; adds to the weight's gradient. x is as forward left it.
-  void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate);
+  /// dx (+)= gradient; adds to the weight's gradient. x is as forward left it. mean: as in ops::RmsNormBackward.
+  void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate, const Tensor& mean = {});
+  float eps() const { return eps_; }
+  float offset() const { return offset_; }
   void visit(Visitor& visitor) { visitor.parameter(weight); }
 
   Parameter weight;  // [D]

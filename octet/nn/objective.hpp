@@ -14,6 +14,10 @@ struct LossSums {
   Tensor counted;                 // i64 [1], tokens or pairs that count, added to
   Tensor preferences = {};        // f64 [ops::preference_sums], added to; empty where there are no pairs
   Tensor log_probabilities = {};  // f64 [P, 2], of the answers of this batch; empty where they are not asked for
+  // The same two of tokens further ahead, of all depths together; empty where none are predicted.
+  Tensor ahead_sum = {}, ahead_counted = {};
+
+  LossSums of_tokens_ahead() const { return {ahead_sum, ahead_counted}; }
 };
 
 /// The targets of a batch on the device.

@@ -29,9 +29,8 @@ class Partition : public RowExchange {
   virtual void gather_columns(Stream&, const Tensor& own, const Tensor& all);
   /// f32 [members T, C] in scratch, the rows that fill(own [T, C]) writes on every member. Empty of one member, whose op needs no table.
   virtual Tensor table_of_all(Stream&, const Shape& own, const std::function<void(const Tensor&)>& fill);
-  /// x = the maximum over members, or their sum; f32.
+  /// x = the maximum over members; f32.
   virtual void max(Stream&, const Tensor& x) = 0;
-  virtual void sum(Stream&, const Tensor& x) = 0;
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
   virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
   /// Takes and gives back the memory of whole_values() of so many values, so that a dry run, which collects none, includes it.

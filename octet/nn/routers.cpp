@@ -20,17 +20,34 @@ void Routers::allocate(Stream& stream) {
   if (config_.biased || config_.balance.bias_rate > 0) biases_ = zeros();
 }
 
-Routers::MicroBatch Routers::begin(Stream& stream, const scaling::Pass& pass, std::int64_t tokens, std::int64_t sequences, float factor,
-                                   const Tensor& loss_scale) const {
-  MicroBatch m{.all = this, .tokens = tokens, .counts = {}, .sums = {}, .factor = factor, .loss_scale = loss_scale};
+const Routers& Routers::no_routers() {
+  static const Routers none;
+  return none;
+}
+
+Tensor Routers::joint_choices(Stream& stream, Region region) const {
+  return counts_jointly() ? stream.empty({config_.experts}, DType::f32, region, Category::activations) : Tensor{};
+}
+
+Routers::MicroBatch Routers::begin(Stream& stream, const scaling::Pass& pass, const Begin& b) const {
+  MicroBatch m{.all = this,
+               .tokens = b.tokens * b.parts.members(),
+               .counts = {},
+               .sums = {},
+               .rows = {},
+               .factor = b.factor,
+               .loss_scale = b.loss_scale};
   m.records = config_.layers > 0 && pass.records();
   if (!has_loss()) return m;
   const Balance::Over over = config_.balance.over;
-  const Shape shape{over == Balance::Over::model ? 1 : config_.layers, over == Balance::Over::sequence ? sequences : 1, config_.experts};
-  for (Tensor* t : {&m.counts, &m.sums}) {
-    *t = stream.empty(shape, DType::f32, pass.keep, Category::activations);
-    clear(stream, *t);
-  }
+  const Shape shape{over == Balance::Over::model ? 1 : config_.layers, over == Balance::Over::sequence ? b.sequences : 1, config_.experts};
+  m.rows = {.first = own_range(b.partition, b.tokens).first, .length = b.tokens / shape[1]};
+  const auto zeros = [&] {
+    const Tensor t = stream.empty(shape, DType::f32, pass.keep, Category::activations);
+    clear(stream, t);
+    return t;
+  };
+  m.counts = b.choices ? b.choices.reshaped(shape) : zeros(), m.sums = zeros();
   return m;
 }
 
@@ -41,12 +58,16 @@ void Routers::add(Stream& stream, const MicroBatch& m, std::int64_t layer, const
   ops::route_load(stream, {.chosen = chosen, .scores = scores, .counts = counts_.rows(layer, 1), .sums = sums_.rows(layer, 1)});
   if (!has_loss()) return;
   const std::int64_t row = config_.balance.over == Balance::Over::model ? 0 : layer;
-  ops::route_load(stream,
-                  {.chosen = chosen, .scores = scores, .counts = part(m.counts, row), .sums = part(m.sums, row), .relative = relative()});
+  ops::route_load(stream, {.chosen = chosen,
+                           .scores = scores,
+                           .counts = part(m.counts, row),
+                           .sums = part(m.sums, row),
+                           .relative = relative(),
+                           .rows = m.rows});
 }
 
-void Routers::join(Stream& stream, const MicroBatch& m, Partition& p) const {
-  if (m.counts) p.sum(stream, m.counts.reshaped({m.counts.count()}));
+void Routers::join(Stream& stream, const MicroBatch& m, RowExchange& members) const {
+  if (m.counts) members.sum(stream, m.counts.reshaped({m.counts.count()}));
 }
 
 // The derivative of the loss of a micro-batch by each score of a token, divided by its expert's count.

@@ -20,24 +20,38 @@ class Routers {
   };
   /// Shared by the routers of one micro-batch.
   struct MicroBatch {
-    const Routers* all = nullptr;
-    std::int64_t tokens = 0;
-    Tensor counts, sums;     // f32 [n, S, E]: of all layers together, or of each; of S sequences, or of all together
-    float factor = 0;        // of the loss, in which each token has it
-    Tensor loss_scale = {};  // f32 [1] or empty
-    bool records = false;    // into the loads of the step
-
-    explicit operator bool() const { return all != nullptr; }
+    const Routers* all = &no_routers();
+    std::int64_t tokens = 0;  // of all members
+    Tensor counts, sums;      // f32 [n, S, E]: of all layers together, or of each; of S sequences, or of all together
+    ops::SequenceRows rows;   // the places of the own rows in the S sequences
+    float factor = 0;         // of the loss, in which each token has it
+    Tensor loss_scale = {};   // f32 [1] or empty
+    bool records = false;     // into the loads of the step
   };
 
   Routers() = default;
+  /// Those of a model without experts.
+  static const Routers& no_routers();
   explicit Routers(const Config& config) : config_(config) {}
 
   /// Tables, in the run's region.
   void allocate(Stream&);
-  /// Before the forward of a micro-batch, in the pass's region: zeros.
-  MicroBatch begin(Stream&, const scaling::Pass&, std::int64_t tokens, std::int64_t sequences, float factor,
-                   const Tensor& loss_scale) const;
+  /// A micro-batch of so many sequences. Each member of `parts` has as many tokens of every sequence, and of its `tokens` each member of
+  /// the partition has a part in their order.
+  struct Begin {
+    const Partition& partition;
+    const RowExchange& parts;
+    std::int64_t tokens = 0, sequences = 0;
+    float factor = 0;
+    Tensor loss_scale = {};
+    Tensor choices = {};  // joint_choices() so far; empty: none are before these
+  };
+  /// Before its forward, in the pass's region: zeros, or joint choices so far.
+  MicroBatch begin(Stream&, const scaling::Pass&, const Begin&) const;
+  /// Whether a loss counts the choices of all layers together.
+  bool counts_jointly() const { return has_loss() && config_.balance.over == Balance::Over::model; }
+  /// Memory for these where chunks of the model are computed apart, f32 [E]; else empty.
+  Tensor joint_choices(Stream&, Region) const;
   /// Of a pass without backward.
   MicroBatch evaluating() const { return {.all = this}; }
 
@@ -46,7 +60,7 @@ class Routers {
   /// Adds a layer's choices to the loads, if the micro-batch records.
   void add(Stream&, const MicroBatch&, std::int64_t layer, const Tensor& chosen, const Tensor& scores) const;
   /// Of members that have rows of one micro-batch each, between its forward and its backward: the counts become those of all rows.
-  void join(Stream&, const MicroBatch&, Partition&) const;
+  void join(Stream&, const MicroBatch&, RowExchange&) const;
   /// The loss's gradient of a layer's scores, in scratch; empty if there is none.
   Tensor score_gradient(Stream&, const MicroBatch&, std::int64_t layer) const;
   /// The factor of squared logs of each token's logits, without the loss scale.

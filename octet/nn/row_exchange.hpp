@@ -22,6 +22,8 @@ class RowExchange {
   /// own [T/n, C] = the own rows of the sum over members of `partial` [T, C]; f32 or bf16. Added in FP32 and rounded once: of sums that
   /// have one term besides zeros, exact.
   virtual void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) = 0;
+  /// x = the sum over members; f32 [N].
+  virtual void sum(Stream&, const Tensor& x) = 0;
 
  protected:
   RowExchange(int member, int members) : member_(member), members_(members) {}

@@ -19,6 +19,14 @@ class SavedActivation {
   ops::Sink sink(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
     return ops::saved_sink(stream, x, codes_->spec(pass), pass.keep);
   }
+  /// The same by an op that reads x: f(codes) with their place; with null unless forward `saves` codes.
+  template <class F>
+  ops::Saved saved_in_passing(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool saves, const F& f) const {
+    if (!saves || !coded()) return f(nullptr), x;
+    ops::Sink codes = sink(stream, x, pass);
+    f(&codes);
+    return {codes.codes.rows, x.dtype};
+  }
   /// x for backward. x itself, which lives in region(), unless there are codes.
   ops::Saved save(Stream&, const Tensor& x, const scaling::Pass&) const;
 

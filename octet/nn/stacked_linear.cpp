@@ -6,7 +6,7 @@ namespace octet::nn {
 namespace {
 
 scaling::Site stacked(scaling::Site site, const StackedLinear::Config& c) {
-  site.matrices = c.matrices, site.used = c.used;
+  site.matrices = c.matrices, site.used = c.used, site.stack = c.all, site.first = c.first;
   return site;
 }
 

@@ -11,12 +11,14 @@ namespace octet::nn {
 ///   backward   dx [rows of e, in] = dy [rows of e, out] W_e;   dW_e [out, in] += dy^T x over the rows of e
 ///
 /// The matrices are one weight [matrices * out, in] with one site in the plan: one row, a quantizer per operand. Operands have all R rows.
+/// Where a matrix has one scale, each of the stack has its own; x and dy have one for all rows.
 /// Those without a token may be anything in rows of x and dy, and are zeros in columns.
 class StackedLinear : public LinearSite {
  public:
   struct Config {
     std::int64_t in, out, matrices;
-    std::int64_t used = 1;  // matrices that one token uses
+    std::int64_t used = 1;                   // matrices that one token uses
+    std::int64_t all = matrices, first = 0;  // matrices of all ranks, and which of them is the first here
     Init init = {};
     std::int64_t joined = 1;  // matrices whose rows one of these joins, such as gate and up
     Cut cut = {};             // of a member's part of the stack; empty: all of it

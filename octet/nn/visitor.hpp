@@ -5,6 +5,7 @@
 namespace octet::nn {
 
 class LinearSite;
+class Partition;
 class Weight;
 
 /// Shown every parameter, every weight that GEMMs read and every linear layer, or stack of them, of a model once, in a fixed order. The
@@ -19,6 +20,8 @@ class Visitor {
   virtual void experts(const Parameter&) {}
   /// Of an adapter of a layer, whose model's own parameters then do not train.
   virtual void adapter(Parameter& p) { parameter(p); }
+  /// The following layers are divided by the members of this partition. Of one member, each of the model's members computes its own rows.
+  virtual void members(const Partition&) {}
   /// Members of a partition gather the rows that this layer reads.
   virtual void gathers(const LinearSite&) {}
   virtual void weight(Weight&) {}

@@ -66,16 +66,17 @@ ops::Sink Weight::sink_from_codes(Stream& stream, const ops::SinkRequest& orient
   return ops::make_sink(stream, spec(scaling::recomputing), want);
 }
 
-// Codes that are made for each GEMM are measured here, once per change, with the scale if there is a single one that others do not find.
+// Codes that are made for each GEMM are measured here, once per change, with the scales of whole matrices that others do not find.
 void Weight::measure(Stream& stream, const scaling::Pass& pass) {
   const Stored& value = parameter_.value;
   ops::QuantizeSpec as = find_scale_ ? spec(pass) : quantizer_->spec(pass);
-  const bool finds_scale = !as.scale_known() && as.rows.whole_tensor() && as.cols.whole_tensor();
+  const bool finds_scale = !as.scale_known() && as.scales_matrices();
   if (!finds_scale && as.health == nullptr) return;
+  const Shape scales = descale_shape(as.rows, DType::f32, value.shape()[0], value.shape()[1]);
   if (finds_scale && !scale_)
-    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
+    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty(scales, DType::f32, Lifetime::run, Category::weight_operands);
   const Scope scope(stream);
-  if (!as.amax) as.amax = stream.zeros({1}, DType::f32);
+  if (finds_scale && !as.amax) as.amax = stream.zeros(scales, DType::f32);
   ops::Sink measured = ops::make_sink(stream, as, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
   ops::quantize(stream, value, measured);
   if (finds_scale) ops::scales_of_maxima(stream, as, value.value_type(), as.amax, scale_, descale_);

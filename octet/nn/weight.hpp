@@ -61,7 +61,7 @@ class Weight {
   bool cached_;
   std::optional<ops::Sink> operands_;  // cached, in the run's region
   std::optional<ops::Sink> held_;      // codes of a weight that does not train, which each GEMM's operands are made of
-  Tensor scale_, descale_;             // f32 [1]: found once per change, here or by others; empty: by the quantizer, or with the codes
+  Tensor scale_, descale_;  // f32, per matrix: found once per change, here or by others; empty: by the quantizer, or with the codes
   std::function<void(Stream&)> find_scale_;  // by others
   std::uint64_t refreshed_ = 0;              // the parameter's version
 };

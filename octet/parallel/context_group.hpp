@@ -7,8 +7,8 @@
 
 namespace octet::parallel {
 
-/// The ranks that have parts of the same sequences, which exchange keys and values. In either direction a rank sends (n - 1) / n of the
-/// bytes of these for whole sequences.
+/// The ranks that have parts of the same sequences, which exchange keys and values, and sums of routers' choices. In either direction a
+/// rank sends (n - 1) / n of the bytes of keys and values for whole sequences.
 class ContextGroup final : public nn::RowExchange {
  public:
   /// The communicator outlives this.
@@ -18,6 +18,7 @@ class ContextGroup final : public nn::RowExchange {
   void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override {
     ranks_.reduce_scatter(stream, partial, own, comm::Reduction::sum);
   }
+  void sum(Stream& stream, const Tensor& x) override { ranks_.all_reduce(stream, x, comm::Reduction::sum); }
 
  private:
   comm::Communicator& ranks_;

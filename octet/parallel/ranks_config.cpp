@@ -42,11 +42,16 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           may_change);
 }
 
+std::vector<comm::Axis> RanksConfig::axes_beside_data() const {
+  std::vector<comm::Axis> axes{{"tensor", int(tensor)}, {"context", int(context)}, {"pipeline", int(pipeline)}};
+  std::erase_if(axes, [](const comm::Axis& a) { return a.size == 1; });
+  return axes;
+}
+
 std::string RanksConfig::axes_text() const {
-  std::vector<std::string> axes;
-  for (const auto& [name, ranks] : {std::pair("tensor", tensor), {"context", context}, {"pipeline", pipeline}})
-    if (ranks > 1) axes.push_back(format("ranks.{} = {}", name, ranks));
-  return joined(axes, " and ");
+  std::vector<std::string> texts;
+  for (const comm::Axis& a : axes_beside_data()) texts.push_back(format("ranks.{} = {}", a.name, a.size));
+  return joined(texts, " and ");
 }
 
 void CommConfig::fields(config::FieldVisitor& v) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/comm/mesh.hpp"
 #include "octet/config/fields.hpp"
 #include "octet/parallel/pipeline/schedule.hpp"
 #include "octet/parallel/wire.hpp"
@@ -27,7 +28,8 @@ struct RanksConfig {
   void fields(config::FieldVisitor&);
   /// That train on the same sequences.
   std::int64_t of_sequence() const { return tensor * context * pipeline; }
-  /// Their axes: "ranks.tensor = 2 and ranks.pipeline = 4", without axes of one rank.
+  /// The axes beside data that have several ranks, and their words: "ranks.tensor = 2 and ranks.pipeline = 4".
+  std::vector<comm::Axis> axes_beside_data() const;
   std::string axes_text() const;
   /// Of a pipeline, the stage of a rank among all().
   int stage_of(int rank) const { return int(rank * pipeline / all()); }

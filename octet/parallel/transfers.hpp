@@ -5,7 +5,8 @@
 
 namespace octet::parallel {
 
-/// Tensors on their way from one rank to another, as they are or as codes of the storage e4m3. All ranks use one wire.
+/// Tensors on their way from one rank to another, as they are or as codes of the storage e4m3. All ranks use one wire. With a tensor, a
+/// small one may travel, which is never encoded: `beside`, or empty.
 class Transfers {
  public:
   /// The communicator outlives this.
@@ -16,13 +17,13 @@ class Transfers {
 
   /// A send in two parts, as Communicator::begin_send(). `codes` are those of codes_for(), which are in use until it is finished.
   struct Begun {
-    comm::BegunSend values, scales;
+    comm::BegunSend values, scales, beside;
   };
-  Begun begin_send(Stream&, const Tensor& x, const Stored& codes, int to);
+  Begun begin_send(Stream&, const Tensor& x, const Stored& codes, const Tensor& beside, int to);
   void finish_send(const Begun&);
 
   void send(Stream&, const Tensor& x, int to);
-  void receive(Stream&, const Tensor& x, int from);
+  void receive(Stream&, const Tensor& x, int from, const Tensor& beside = {});
 
  private:
   comm::Communicator& ranks_;

@@ -51,9 +51,7 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
   c.sequence = job_.sequence * stage.context / l.context;
-  c.ranks.context = stage.context, c.ranks.tensor = stage.tensor, c.ranks.expert = stage.experts, c.ranks.zero = stage.zero;
-  c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = stage.schedule;  // not those of the run
-  c.ranks.shard = stage.shard;
+  set_ranks(c.ranks, stage);
   c.planned_ranks = int(l.sharers());
   return c;
 }

@@ -5,10 +5,6 @@
 namespace octet::plan {
 namespace {
 
-constexpr std::pair<std::string_view, std::int64_t Layout::*> numbers[] = {
-    {"tensor", &Layout::tensor},   {"pipeline", &Layout::pipeline}, {"context", &Layout::context}, {"data", &Layout::data},
-    {"experts", &Layout::experts}, {"shard", &Layout::shard},       {"chunks", &Layout::chunks},   {"batch", &Layout::micro_batch}};
-
 [[noreturn]] void refuse(const std::string& word, const std::string& wanted) {
   throw ConfigError(format("--layout {}: {}", printable(word), wanted));
 }
@@ -31,14 +27,14 @@ T named_in(const std::string& word, const std::string& value, std::initializer_l
 }
 
 void set(Layout& l, const std::string& word, const std::string& key, const std::string& value) {
-  for (const auto& [name, member] : numbers)
-    if (key == name) {
-      l.*member = count_in(word, value, 1, 1 << 20);
-      return;
-    }
+  std::string names;
+  for (const train::LayoutNumber& n : train::layout_numbers) {
+    if (key == n.name) return void(l.*n.in_layout = count_in(word, value, n.least, n.most));
+    names += format("{}, ", n.name);
+  }
   using enum parallel::Schedule;
   using enum optim::Level;
-  if (key == "zero") l.zero = count_in(word, value, 0, 3);
+  if (key == "batch") l.micro_batch = count_in(word, value, 1, 1 << 20);
   else if (key == "level") l.level = named_in<optim::Level>(word, value, {{"O0", O0}, {"O1", O1}, {"O2", O2}, {"O3", O3}});
   else if (key == "schedule")
     l.schedule = named_in<parallel::Schedule>(
@@ -47,7 +43,7 @@ void set(Layout& l, const std::string& word, const std::string& key, const std::
   else if (key == "recompute")
     l.recomputed =
         named_in<Recomputed>(word, value, {{"none", Recomputed::none}, {"norms", Recomputed::norms}, {"block", Recomputed::block}});
-  else refuse(word, "its keys are tensor, pipeline, context, data, experts, schedule, chunks, zero, shard, batch, recompute and level");
+  else refuse(word, format("its keys are {}schedule, batch, recompute and level", names));
 }
 
 }  // namespace
@@ -63,8 +59,7 @@ Layout layout_in_words(const std::string& words, const Question& q) {
     set(l, word, key, words.substr(equal + 1, end - equal - 1));
     data |= key == "data", at = end + 1;
   }
-  const std::int64_t others = l.tensor * l.pipeline * l.context;
-  if (!data && q.job.gpus % others == 0) l.data = q.job.gpus / others;
+  if (!data && q.job.gpus % l.gpus() == 0) l.data = q.job.gpus / l.gpus();
   if (l.gpus() != q.job.gpus) refuse(words, format("has {} ranks, and --gpus {}", grouped(l.gpus()), grouped(q.job.gpus)));
   if (l.chunks > 1 && l.schedule == parallel::Schedule::one_f_one_b) l.schedule = parallel::Schedule::interleaved;
   l.chunks = chunks_of(l.schedule, l.chunks);

@@ -22,7 +22,7 @@ struct Job {
   std::int64_t per_node() const { return machine.devices_per_node; }
   Network network() const { return Network(machine); }
   double tokens() const { return double(sequence) * double(sequences); }
-  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
+  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.sequence_groups()); }
 };
 
 /// The shape of its pipeline.

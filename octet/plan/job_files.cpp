@@ -29,10 +29,8 @@ train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
   if (const std::string why = sentence(first_broken(l, subject, {train::LayoutConstraint::Holds::here}), l, subject); !why.empty())
     throw ConfigError(format("{}: this version does not train it, because {}; so no run file is written: add --runnable", to_text(l), why));
   train::RunConfig out = run;
-  out.ranks.data = l.data, out.ranks.expert = l.experts, out.ranks.tensor = l.tensor, out.ranks.context = l.context,
-  out.ranks.zero = l.zero, out.ranks.shard = l.shard;
-  out.ranks.pipeline = l.pipeline, out.ranks.schedule = l.schedule, out.ranks.chunks = l.chunks;
-  out.train.batch = l.micro_batch, out.train.accumulate = train::sequences_per_step(run) / (l.micro_batch * l.data);
+  set_ranks(out.ranks, l);
+  out.train.batch = l.micro_batch, out.train.accumulate = train::sequences_per_step(run) / (l.micro_batch * l.sequence_groups());
   out.model.recompute = recompute_words(l.recomputed), out.model.recompute_layers = 0;
   out.optim.level = l.level;
   return out;

@@ -115,9 +115,7 @@ train::EngineConfig config_of(const Case& of) {
 }
 
 std::string refusal(train::EngineConfig c, const Layout& l, std::int64_t micro_batches) {
-  c.ranks.tensor = l.tensor, c.ranks.context = l.context, c.ranks.pipeline = l.pipeline, c.ranks.data = l.data;
-  c.ranks.schedule = l.schedule, c.ranks.chunks = l.chunks, c.ranks.zero = l.zero;
-  c.ranks.shard = l.shard, c.ranks.expert = l.experts, c.planned_ranks = int(l.sharers()), c.micro_batches = micro_batches;
+  set_ranks(c.ranks, l), c.planned_ranks = int(l.sharers()), c.micro_batches = micro_batches;
   try {
     for (const std::int64_t stage : std::set{std::int64_t(0), l.pipeline - 1})
       train::dry_run(c, gpu, 1, micro_batches, {.stage = int(stage)});

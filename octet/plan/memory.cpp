@@ -93,8 +93,11 @@ std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l
 
 }  // namespace
 
+// And the choices of routers that all stages count together.
 double border_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
-  return 2 * double(m.shape.width) * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context);
+  const nn::Balance& b = m.shape.experts.balance;
+  const double choices = b.loss > 0 && b.over == nn::Balance::Over::model ? 4 * double(m.experts.count) : 0;
+  return 2 * double(m.shape.width) * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context) + choices;
 }
 
 std::vector<std::int64_t> layers_of_stages(const PlannedModel& m, const Layout& l, const Job& job) {

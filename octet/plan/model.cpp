@@ -45,7 +45,8 @@ double PlannedModel::active_hidden() const {
 }
 
 PlannedModel planned_model(const models::ModelShape& shape) {
-  PlannedModel out{.shape = shape, .gated = models::model_family(shape.family).gated};
+  const models::ModelFamily& family = models::model_family(shape.family);
+  PlannedModel out{.shape = shape, .gated = family.gated, .norms_of_all_heads = family.norms_of_all_heads};
   const models::ExpertsShape& e = shape.experts;
   if (shape.latent) {
     out.attention = shape.attention_parameters();

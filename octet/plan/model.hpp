@@ -19,9 +19,10 @@ struct Experts {
 /// The properties of a model on which memory, transfers and time depend. Parameters are those of matrices.
 struct PlannedModel {
   models::ModelShape shape;
-  bool gated = true;           // three matrices per MLP, else two
-  std::int64_t attention = 0;  // parameters of one layer's attention; 0: as the shape's heads say
-  double score_width = 0;      // columns of queries and values, averaged; 0: heads * head_dim
+  bool gated = true;                // three matrices per MLP, else two
+  std::int64_t attention = 0;       // parameters of one layer's attention; 0: as the shape's heads say
+  double score_width = 0;           // columns of queries and values, averaged; 0: heads * head_dim
+  bool norms_of_all_heads = false;  // tensor ranks exchange sums of queries and keys
   Experts experts = {};
 
   std::int64_t layers() const { return shape.layers; }

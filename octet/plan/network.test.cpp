@@ -110,6 +110,22 @@ TEST(Network, OfExpertsIsSlowAcrossRailsUnlessRowsAreRelayed) {
   EXPECT_EQ(seconds({.rails = true, .oversubscription = 2}), seconds({}));
 }
 
+// Per layer and micro-batch two sums of two numbers in FP32 per token, of which a rank of n sends 2 (n - 1) / n. No product hides them.
+TEST(Network, OfTensorRanksHasTheSumsOfNormsThatReadAllHeads) {
+  const PlannedModel model = model_named("olmo2-7b");
+  PlannedModel without = model;
+  without.norms_of_all_heads = false;
+  const Job job{.sequence = 4096, .sequences = 64, .gpus = 8, .memory = 80e9, .machine = cluster()};
+  const Software s = octet_software(optim::storage_of(optim::Level::O0), 1, false);
+  for (const auto& [recomputed, sums] : {std::pair(Recomputed::none, 2), {Recomputed::block, 3}}) {
+    const Layout l{.tensor = 8, .micro_batch = 2, .recomputed = recomputed};
+    const double each = 2 * 7.0 / 8 * 2 * 4 * (2 * 4096), of_step = 32.0 * 32 * sums;  // layers x micro-batches
+    EXPECT_NEAR(volume(model, l, job, s).tensor - volume(without, l, job, s).tensor, of_step * each, 1);
+    const double seconds = of_step * (each / 400e9 + 2 * 7 * job.machine.hop_microseconds / 1e6);
+    EXPECT_NEAR(step_time(model, l, job, s).tensor - step_time(without, l, job, s).tensor, seconds, 1e-9);
+  }
+}
+
 // Weights that stage 3 gathers in every micro-batch stay on the leaf switches of 4 nodes; sums of gradients cross the spine once.
 TEST(Network, OfASlowSpineIsSparedByGroupsOfALeaf) {
   Question q{.model = model_named("llama-3-70b"),

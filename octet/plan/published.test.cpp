@@ -6,6 +6,7 @@
 #include "octet/models/registry.hpp"
 #include "octet/plan/memory.hpp"
 #include "octet/plan/model_file.hpp"
+#include "octet/plan/published.testing.hpp"
 #include "octet/plan/time.hpp"
 
 // Predictions compared with published figures of other programs: one set of assumptions per program, no constant of a model or a row.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "octet/plan/model_file.hpp"
+#include "octet/plan/published.testing.hpp"
 #include "octet/plan/time.hpp"
 
 // Predictions compared with published rates of other layouts: NVIDIA's rows, pairs of layouts, and models with experts.

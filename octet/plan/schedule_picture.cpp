@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/text.hpp"
-#include "octet/telemetry/report/markup.hpp"
-#include "octet/telemetry/report/stylesheet.hpp"
+#include "octet/telemetry/report/svg_file.hpp"
 
 namespace octet::plan {
 namespace {
@@ -74,17 +73,7 @@ std::string schedule_svg(parallel::Schedule schedule, const parallel::PipelineSh
   const parallel::PipelineTimes times = simulate(s, pipeline_actions(schedule, s), {part, part, part}, parallel::Sends::buffered);
   const double unit = std::clamp(900 / times.seconds, 3.0, 26.0 * s.chunks), width = left + unit * times.seconds + margin;
   const double height = head + (row + gap) * s.stages + margin;
-  Markup m;
-  {
-    const auto file = m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
-                                   {"width", coordinate(std::max(width, 520.0))},
-                                   {"height", coordinate(height)},
-                                   {"font-family", "system-ui,-apple-system,Segoe UI,Roboto,Liberation Sans,Arial,sans-serif"}});
-    {
-      const auto style = m.in("style");
-      m.verbatim(stylesheet);
-    }
-    m.leaf("rect", {{"width", "100%"}, {"height", "100%"}, {"style", "fill:var(--bg)"}});
+  return svg_file(std::max(width, 520.0), height, [&](Markup& m) {
     const auto frame = m.in("g", {{"class", "frame"}});
     text_at(m, margin, 26, title_of(schedule, s), "name");
     text_at(m, margin, 46, facts_of(schedule, s, times.seconds), "label");
@@ -102,8 +91,7 @@ std::string schedule_svg(parallel::Schedule schedule, const parallel::PipelineSh
               {{"x", coordinate(x + w / 2)}, {"y", coordinate(y + 17)}, {"style", "fill:#111;font-size:11px"}, {"text-anchor", "middle"}});
       }
     }
-  }
-  return m.text() + "\n";
+  });
 }
 
 }  // namespace octet::plan

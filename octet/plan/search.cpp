@@ -64,8 +64,8 @@ class Enumeration {
 
  private:
   void add_mesh(Layout l) {
-    l.data = q_.job.gpus / (l.tensor * l.pipeline * l.context), l.eight_bit = eight_bit_;
-    if (q_.job.sequences % l.data != 0) return;
+    l.data = q_.job.gpus / l.gpus(), l.eight_bit = eight_bit_;
+    if (q_.job.sequences % l.sequence_groups() != 0) return;
     const std::vector<std::int64_t> experts =
         q_.model.experts.count > 0 ? powers_of_two(std::min(l.data, q_.model.experts.count)) : std::vector<std::int64_t>{1};
     for (const std::int64_t e : experts)
@@ -83,7 +83,7 @@ class Enumeration {
   }
 
   void add_batches(Layout l) {
-    for (l.micro_batch = 1; l.micro_batch <= std::min<std::int64_t>(64, q_.job.sequences / l.data); l.micro_batch *= 2)
+    for (l.micro_batch = 1; l.micro_batch <= std::min<std::int64_t>(64, q_.job.sequences / l.sequence_groups()); l.micro_batch *= 2)
       for (const Recomputed r : {Recomputed::none, Recomputed::norms, Recomputed::block})
         for (const optim::Level level : q_.levels) {
           l.recomputed = r, l.level = level;
@@ -129,6 +129,7 @@ class Fit {
   Fit(const Question& q, MemorySource& source) : q_(q), source_(source) {}
   // The sum of parts sorts out most layouts; the bytes that a run needs decide about the others.
   bool operator()(Candidate& c) {
+    if (needs(c) > 0) return fits(c);  // it was asked before
     c.memory = stage_memory(source_.layer_memory(c.layout), q_.model, c.layout, q_.job);
     if (!fits(c)) return false;
     StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;

@@ -44,13 +44,6 @@ struct Software {
   double fixed_bytes = 0;    // per GPU: context of the driver, libraries, communicators, allocator
 };
 
-/// Megatron-LM of 2023 in BF16, with Transformer Engine's FP8, and with FP8-LM's level 3, as the authors of FP8-LM ran them: sequence
-/// parallelism, flash attention, no dropout, a distributed optimizer, gradients added outside of GEMMs. Source: Azure/MS-AMP-Examples,
-/// gpt3/pretrain_13b_megatron.sh. Operands, activations and logits are counted; fragmentation and fixed_bytes are fitted.
-Software megatron_bf16();
-Software megatron_transformer_engine();
-Software megatron_fp8_lm();
-
 /// Octet with states stored so, at a stage of ZeRO: docs/parallel.md. Gradients travel as they are stored. Memory of the run's own model
 /// comes from dry runs instead.
 Software octet_software(const optim::StateStorage&, std::int64_t zero, bool eight_bit);
@@ -58,12 +51,5 @@ Software octet_software(const optim::StateStorage&, std::int64_t zero, bool eigh
 /// The costs of encoding activations: blocks of their own scales multiply more slowly, and a maximum over a whole tensor that must
 /// come first reads it once more.
 void add_encoding(Software&, const ops::QuantizeSpec& activations);
-
-/// Megatron Core with experts: DeepEP or HybridEP sends a row once to each node, and the host starts kernels of a block with experts, whose
-/// sizes it reads from the device. In 8 bits, scales are per 1x128 block and rows are encoded again along tokens.
-Software megatron_experts(bool eight_bit);
-
-/// Megatron Core as in NVIDIA's published figures of 2024 and 2025: communication under GEMMs, gradients added by GEMMs.
-Software megatron_core(bool eight_bit);
 
 }  // namespace octet::plan

@@ -113,6 +113,18 @@ LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, con
   return out;
 }
 
+// Sums of norms that read all heads, of one layer and micro-batch: two numbers in FP32 per token, forward, backward, and again where blocks
+// are recomputed.
+struct NormSums {
+  double count = 0, bytes = 0;  // exchanges, and bytes that a GPU sends in all of them
+};
+NormSums norm_sums(const PlannedModel& m, const Layout& l, const Job& job) {
+  if (!m.norms_of_all_heads || l.tensor == 1) return {};
+  const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
+  const double count = l.recomputed == Recomputed::block ? 3 : 2;
+  return {.count = count, .bytes = count * 2 * share(l.tensor) * 2 * 4 * tokens};
+}
+
 // Bytes of one layer and micro-batch that a GPU sends on each axis within a block.
 Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);  // of a tensor group
@@ -129,13 +141,15 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   return out;
 }
 
-// The exchanges of a layer among tensor ranks, forward and backward, that computation does not hide.
+// The exchanges of a layer among tensor ranks, forward and backward, that computation does not hide. Attention waits for sums of norms.
 double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   if (l.tensor == 1) return 0;
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
   const double all = layer_volume(m, l, job, s).tensor / tensor_rate(job, l, 2 * tokens * double(m.shape.width));
-  if (!s.overlaps_tensor) return all;
-  return exposed_exchanges(dense_products(m, l, tokens), job.machine, gain_of(job.machine, s), all);
+  const NormSums norms = norm_sums(m, l, job);
+  const double of_norms = norms.bytes / job.network().ring({1, l.tensor}) + norms.count * 2 * latency(job, l.tensor);
+  if (!s.overlaps_tensor) return all + of_norms;
+  return exposed_exchanges(dense_products(m, l, tokens), job.machine, gain_of(job.machine, s), all) + of_norms;
 }
 
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
@@ -166,6 +180,7 @@ parallel::PipelineCosts costs_of(const StepTime& step, double mean, double micro
 Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   const double layers = double(std::ranges::max(layers_of_stages(m, l, job))), micro_batches = double(job.micro_batches(l));
   Volume out = layer_volume(m, l, job, s);
+  out.tensor += norm_sums(m, l, job).bytes;
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
   out.tensor += bytes_of_tensor_copies(m, l, job, s, layers);
   if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;

@@ -16,13 +16,14 @@ ScaleRule rule_of(const RecipeOptions& options) {
 }
 
 std::unique_ptr<Quantizer> ScalesFromData::quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) {
-  const ScaleBlock block = operand == Operand::weight ? scheme_.weights : scheme_.values;
-  return std::make_unique<FromData>(spec_of(block, format), slots, Slot{site.path, operand, format, block});
+  const ScaleBlock block = operand == Operand::weight ? block_of_weight(site) : scheme_.values;
+  return std::make_unique<FromData>(spec_of(block, format), slots, slot_of(site, operand, format, block), own_matrices(site, block));
 }
 
 ops::QuantizeSpec ScalesFromData::spec_of(ScaleBlock block, DType format) const {
   ops::QuantizeSpec spec;
   spec.format = format, spec.rule = scheme_.rule, spec.rows = spec.cols = block;
+  if (block.whole_matrices()) spec.cols = block.transposed();
   return spec;
 }
 

@@ -9,11 +9,12 @@ namespace octet::scaling {
 /// A quantizer without state: its spec is fixed, scales come from the data.
 class FromData final : public Quantizer {
  public:
-  FromData(ops::QuantizeSpec spec, const SlotGroup& slots, Slot slot) : spec_(spec), slots_(slots), slot_(slots.add(std::move(slot))) {}
+  FromData(ops::QuantizeSpec spec, const SlotGroup& slots, Slot slot, const OwnMatrices& own)
+      : spec_(spec), slots_(slots), slot_(slots.add(std::move(slot))), own_(own) {}
 
   ops::QuantizeSpec spec(const Pass& pass) const override {
     ops::QuantizeSpec out = spec_;
-    if (pass.records()) slots_.record(slot_, pass, out);
+    if (pass.records()) slots_.record(slot_, own_, pass, out);
     return out;
   }
 
@@ -21,6 +22,7 @@ class FromData final : public Quantizer {
   ops::QuantizeSpec spec_;
   SlotGroup slots_;
   int slot_;
+  OwnMatrices own_;
 };
 
 /// The same without a slot: nothing is measured.
@@ -62,9 +64,11 @@ class ScalesFromData : public Recipe {
   std::string scales() const override { return scheme_.text; }
   int rows_of_blocks() const override { return std::max({1, scheme_.weights.rows, scheme_.weights.cols}); }
   std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) override;
-  ops::QuantizeSpec spec_of_frozen(DType format) const override { return spec_of(scheme_.weights, format); }
+  ops::QuantizeSpec spec_of_frozen(const Site& site, DType format) const override { return spec_of(block_of_weight(site), format); }
+  bool scales_matrices() const override { return scheme_.weights.whole_tensor(); }
 
  private:
+  ScaleBlock block_of_weight(const Site& site) const { return scales_matrices() ? block_of_matrix(site) : scheme_.weights; }
   ops::QuantizeSpec spec_of(ScaleBlock, DType format) const;
 
   Formats formats_;

@@ -12,32 +12,6 @@ namespace {
 
 constexpr Operand operands[] = {Operand::activation, Operand::weight, Operand::gradient};
 
-std::vector<std::string> recipe_names(std::vector<std::string> first = {}) {
-  for (const auto& entry : recipes()) first.emplace_back(entry.name);
-  return first;
-}
-
-// Options that the recipes in use do not read.
-void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
-  std::vector<std::string_view> read;
-  std::string names;
-  bool own_format = false, eight_bits = false;
-  const AttentionRecipes attention = codes_attention(c) ? attention_recipes(c.recipe) : AttentionRecipes{};
-  for (const auto& entry : recipes()) {
-    const bool own = entry.name == c.recipe, quantizes = !entry.options.empty();
-    const bool ruled = entry.name == attention.given || entry.name == attention.made ||
-                       std::any_of(c.rules.begin(), c.rules.end(), [&](const PrecisionRule& r) { return r.recipe == entry.name; });
-    if (!own && !(ruled && quantizes)) continue;
-    read.insert(read.end(), entry.options.begin(), entry.options.end());
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-    eight_bits |= quantizes, own_format |= own && quantizes;
-  }
-  v.idle("format", eight_bits && !own_format, "it is about recipe.name alone, and nothing has 8 bits under " + c.recipe);
-  c.options.idle_fields(v, read, names);
-  for (const char* key : {"rules", "keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
-    v.idle(key, !eight_bits, "nothing has 8 bits under " + names);
-}
-
 // Codes of a saved activation. Only measured steps ask for its maximum and health: in others an op encodes its input in passing.
 class SavedCodes final : public Quantizer {
  public:
@@ -45,7 +19,7 @@ class SavedCodes final : public Quantizer {
       : slots_(slots), slot_(recorded ? slots.add({path, Operand::saved, DType::e4m3, {1, ops::saved_block}}) : -1) {}
   ops::QuantizeSpec spec(const Pass& pass) const override {
     ops::QuantizeSpec out = ops::saved_spec();
-    if (slot_ >= 0 && pass.records() && pass.count) slots_.record(slot_, pass, out);
+    if (slot_ >= 0 && pass.records() && pass.count) slots_.record(slot_, {}, pass, out);
     return out;
   }
 
@@ -55,76 +29,6 @@ class SavedCodes final : public Quantizer {
 };
 
 }  // namespace
-
-bool names_eight_bits(const PrecisionConfig& c) {
-  const auto& all = recipes();
-  const auto entry = std::ranges::find(all, c.recipe, &RecipeEntry::name);
-  return !c.rules.empty() || codes_attention(c) || (entry != all.end() && !entry->options.empty());
-}
-
-void PrecisionRule::fields(config::FieldVisitor& v) {
-  v.field("path", path, "layers that the rule is about; * and ? match, as in layers.*.mlp.down");
-  v.choices("operands", operands, "operands that it is about; none: all", {"x", "w", "dy"});
-  v.choice("recipe", recipe, "their precision; default: recipe.name", recipe_names({"default"}));
-  v.choice("format", format, "their 8-bit format; hybrid is E4M3 for x and w and E5M2 for dy; default: the recipe's own",
-           {"default", "hybrid", "e4m3", "e5m2"});
-  v.choice("attention", attention, "precision of the attention of blocks that the path matches, as recipe.attention; default: not about it",
-           {"default", "bf16", "fp8_forward", "fp8"});
-}
-
-void PrecisionConfig::fields(config::FieldVisitor& v) {
-  v.choice("name", recipe, "scaling recipe of the linear layers", recipe_names());
-  options.fields(v);
-  v.list("rules", rules, "another precision for some layers or operands; the first rule that matches decides");
-  v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
-  v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
-  v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
-  v.choice(
-      "weights", weights,
-      "8-bit codes of weights: cached from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per weight",
-      {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}}, config::OnResume::may_change);
-  v.field("fast_accumulation", fast_accumulation,
-          "on a GPU, forward GEMMs with per-tensor or row-wise scales sum in the tensor core's short accumulator; false: FP32 every 128 "
-          "products, as backward");
-  v.field("emulation", emulation,
-          "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused",
-          config::OnResume::may_change);
-  v.choice("head", head, "precision of the projection to the vocabulary",
-           {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
-  v.choice("activations", activations,
-           "activations saved for backward: as computed, or 8-bit codes (E4M3 in blocks of 1x32) of the inputs of SwiGLU and GELU and of "
-           "attention's output",
-           {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
-  v.choice(
-      "attention", attention,
-      "precision of attention: bf16, or products of 8-bit codes in forward alone or in forward and backward; for heads of 128 on a GPU",
-      {{"bf16", AttentionPrecision::bf16}, {"fp8_forward", AttentionPrecision::fp8_forward}, {"fp8", AttentionPrecision::fp8}});
-  v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
-           recipe_names({"none"}), config::OnResume::may_change);
-  v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1}, config::OnResume::may_change);
-  v.idle("final_share", final_recipe == "none", "recipe.final is \"none\"");
-  idle_fields(*this, v);
-}
-
-bool has_final_part(const PrecisionConfig& c) { return c.final_recipe != "none" && c.final_recipe != c.recipe; }
-
-PrecisionConfig final_part(const PrecisionConfig& c) {
-  if (!has_final_part(c)) return c;
-  const DType own = make_recipe(c.recipe, c.options)->activations();
-  PrecisionConfig out = c;
-  out.recipe = c.final_recipe, out.options.format = "default";
-  if (!is_fp8(make_recipe(out.recipe, out.options)->formats().forward)) {  // the last steps have no codes at all
-    out.attention = AttentionPrecision::bf16;
-    for (PrecisionRule& rule : out.rules)
-      if (rule.attention != "default") rule.attention = "bf16";
-  }
-  out.final_recipe = "none";
-  const DType activations = make_recipe(out.recipe, out.options)->activations();
-  if (activations != own)
-    throw ConfigError(format("recipe.final = \"{}\": activations are {} under it and {} under recipe.name = \"{}\"; choose another recipe",
-                             c.final_recipe, activations, own, c.recipe));
-  return out;
-}
 
 Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(slots_.group()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
@@ -274,19 +178,24 @@ std::string Precision::unfit(const Site& site, const std::array<Choice, 3>& chos
   return out % rows == 0 ? "" : format("matrices of {} rows are not multiples of {}, the rows that share a scale", out, rows);
 }
 
-std::string Precision::precision_text(const std::array<Choice, 3>& chosen) const {
+std::string Precision::precision_text(const Site& site, const std::array<Choice, 3>& chosen) const {
   const Choice& first = chosen[0];
   const bool one = std::all_of(chosen.begin(), chosen.end(), [&](const Choice& c) { return c.member == first.member; });
   if (one && !quantizes(first)) return to_text(first.format);
   std::string out;
   int eight_bit = 0;
+  bool each = false;  // matrix of the stack has a scale
   for (const Operand o : operands) {
     const Choice& c = chosen[std::size_t(o)];
     out += format("{}{} {}", out.empty() ? "" : ", ", name(o), c.format);
-    if (quantizes(c)) ++eight_bit;
-    if (!one && quantizes(c)) out += format(" ({})", members_[std::size_t(c.member)].name);
+    if (!quantizes(c)) continue;
+    ++eight_bit;
+    if (!one) out += format(" ({})", members_[std::size_t(c.member)].name);
+    each |= o == Operand::weight && site.stack > 1 && members_[std::size_t(c.member)].recipe->scales_matrices();
   }
-  if (one) return out + "; " + members_[std::size_t(first.member)].recipe->scales();
+  if (one) out += "; " + members_[std::size_t(first.member)].recipe->scales();
+  if (each) out += "; w has one for each expert";
+  if (one) return out;
   return eight_bit == 3 ? out : out + "; 8-bit operands are decoded, since no GEMM multiplies them by BF16";
 }
 
@@ -332,13 +241,13 @@ LinearPlan Precision::plan(const Site& site) {
       } else {
         const Member& m = members_[std::size_t(c.member)];
         const bool frozen = config_.frozen_weights && o == Operand::weight && quantizes(c);
-        *quantizers[std::size_t(o)] = frozen ? std::make_unique<scaling::Unmeasured>(m.recipe->spec_of_frozen(c.format))
+        *quantizers[std::size_t(o)] = frozen ? std::make_unique<scaling::Unmeasured>(m.recipe->spec_of_frozen(site, c.format))
                                              : m.recipe->quantizer(site, o, c.format, m.slots);
       }
     }
     const bool one = chosen[0].member == chosen[1].member && quantizes(chosen[0]);  // x and w
     plan.fast_forward = one && members_[std::size_t(chosen[0].member)].recipe->fast_forward() && config_.fast_accumulation;
-    plan.precision = precision_text(chosen), plan.why = reason_text(chosen);
+    plan.precision = precision_text(site, chosen), plan.why = reason_text(chosen);
   }
   plan.caches_weight = config_.weights == WeightCodes::cached;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";

@@ -65,8 +65,8 @@ bool names_eight_bits(const PrecisionConfig&);
 /// The state of one quantizer, which its recipe keeps from step to step.
 struct QuantizerState {
   Slot slot;
-  std::vector<float> maxima;     // the rows of its history
-  float scale = 1, descale = 1;  // of recipes with known scales
+  std::vector<float> maxima;                        // the rows of its history, of a maximum per matrix each
+  std::vector<float> scales = {1}, descales = {1};  // of recipes with known scales: one per matrix
 };
 
 /// One line of the plan "layer -> precision -> why".
@@ -110,7 +110,8 @@ class Precision {
   int calibration_passes() const;
   /// Of all quantizers, in the order of slots(). Waits for the stream.
   std::vector<QuantizerState> quantizer_states(Stream&) const;
-  /// Sets those of the same path, operand, format and blocks. Returns how many quantizers have none among them, and are as in a new run.
+  /// Sets those of the same path, operand, format and blocks. One scale of a stack becomes that of each of its matrices, and the other way
+  /// round the least of these becomes the one. Returns how many quantizers have none among them, and are as in a new run.
   int set_quantizer_states(Stream&, std::span<const QuantizerState>);
   /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
   void visit_state(StateVisitor& visitor);
@@ -166,7 +167,7 @@ class Precision {
   std::array<Choice, 3> choices(const Site&);
   LinearPlan plan_router(const Site&);
   std::string unfit(const Site&, const std::array<Choice, 3>&) const;
-  std::string precision_text(const std::array<Choice, 3>&) const;
+  std::string precision_text(const Site&, const std::array<Choice, 3>&) const;
   std::string reason_text(const std::array<Choice, 3>&) const;
   bool quantizes(const Choice& c) const { return c.member >= 0 && is_fp8(c.format); }
 

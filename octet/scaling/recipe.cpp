@@ -6,11 +6,17 @@ namespace octet::scaling {
 
 void Recipe::end_step(Stream& stream, const SlotGroup& slots, const Tensor&) { clear(stream, slots.amax()); }
 
-// One scale per tensor.
-ops::QuantizeSpec Recipe::spec_of_frozen(DType format) const {
+// One scale per matrix.
+ops::QuantizeSpec Recipe::spec_of_frozen(const Site& site, DType format) const {
   ops::QuantizeSpec spec;
-  spec.format = format;
+  spec.format = format, spec.rows = block_of_matrix(site), spec.cols = spec.rows.transposed();
   return spec;
+}
+
+Slot slot_of(const Site& site, Operand operand, DType format, ScaleBlock block) {
+  Slot slot{site.path, operand, format, block};
+  if (block.whole_matrices() && !block.whole_tensor()) slot.matrices = int(site.stack);
+  return slot;
 }
 
 void RecipeOptions::fields(config::FieldVisitor& v) {

@@ -20,8 +20,17 @@ struct Site {
   int layer = -1;  // index of its block; -1 outside
   int layers = 0;  // blocks of the model
   bool head = false;
-  bool router = false;  // of experts: its logits choose them
+  bool router = false;                // of experts: its logits choose them
+  std::int64_t stack = 1, first = 0;  // matrices of a stack on all ranks, and which of them is the first here
 };
+
+/// The block of a scale of the site's weight that follows from one matrix: the tensor, or of a stack each matrix.
+inline ScaleBlock block_of_matrix(const Site& site) { return {site.stack > 1 ? int(site.out / site.matrices) : 0, 0}; }
+/// The slot of an operand with such blocks, and its matrices that are here.
+Slot slot_of(const Site&, Operand, DType format, ScaleBlock);
+inline OwnMatrices own_matrices(const Site& site, ScaleBlock block) {
+  return block.whole_tensor() || !block.whole_matrices() ? OwnMatrices{} : OwnMatrices{site.first, site.matrices};
+}
 
 /// Turns one tensor of the model into GEMM operands, step after step.
 class Quantizer {
@@ -62,7 +71,7 @@ class Recipe {
   /// Makes the quantizer of one operand of a layer and registers it in `slots`, the same for every call.
   virtual std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) = 0;
   /// How a weight that does not train is quantized, once: by its own maximum, without state and measurements.
-  virtual ops::QuantizeSpec spec_of_frozen(DType format) const;
+  virtual ops::QuantizeSpec spec_of_frozen(const Site&, DType format) const;
   /// Whether the forward GEMM may sum in a short tensor-core accumulator.
   virtual bool fast_forward() const { return false; }
   /// Rows of maxima that it wants in the slot table.
@@ -85,6 +94,8 @@ class Recipe {
   virtual int rows_of_blocks() const { return 1; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.
   virtual int multiple_of() const { return 16; }
+  /// Whether each matrix of a stack of weights has a scale of its own, where one matrix has one.
+  virtual bool scales_matrices() const { return false; }
 };
 
 /// The form of a scale, the quotient of the format's largest value and a block's maximum: rounded down to a power of two, or kept as FP32.

@@ -5,25 +5,40 @@
 namespace octet::scaling {
 
 void ScaleTable::allocate(Stream& stream, const SlotGroup& slots) {
-  const std::int64_t n = slots.size();
+  const std::int64_t n = slots.columns();
   scale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   descale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   format_max_ = stream.empty({n}, DType::f32, Lifetime::run, Category::quantizer_state);
+  places_ = stream.empty({n}, DType::i32, Lifetime::run, Category::quantizer_state);
   const std::vector<float> ones(std::size_t(n * stride), 1.0f);
   upload(stream, ones.data(), scale_), upload(stream, ones.data(), descale_);
   std::vector<float> most;
-  for (int i = 0; i < slots.size(); ++i) most.push_back(octet::format_max(slots[i].format));
-  upload(stream, most.data(), format_max_);
+  std::vector<std::int32_t> places;
+  first_.clear();
+  for (int i = 0; i < slots.size(); ++i) {
+    first_.push_back(slots.column(i));
+    for (std::int64_t m = 0; m < slots[i].matrices; ++m)
+      most.push_back(octet::format_max(slots[i].format)), places.push_back(std::int32_t(place(i) + m));
+  }
+  upload(stream, most.data(), format_max_), upload(stream, places.data(), places_);
 }
 
 void ScaleTable::visit_state(StateVisitor& visitor) {
-  if (scale_.shape[0] > 0) visitor.state("scale", scale_), visitor.state("descale", descale_);
+  if (scale_.shape[0] == 0) return;
+  const std::int64_t slots = std::ssize(first_), all = scale_.shape[0];
+  EarlierForm one_per_slot{{slots, stride}, {}};  // stacks had one scale, and none is behind it
+  for (std::int64_t i = 0; i < slots; ++i) {
+    const std::int64_t n = ((i + 1 < slots ? first_[std::size_t(i + 1)] : all) - first_[std::size_t(i)]);
+    for (std::int64_t at = 0; at < n * stride; ++at) one_per_slot.places.push_back(i * stride + (at < n ? 0 : 1));
+  }
+  visitor.changed("scale", scale_, one_per_slot), visitor.changed("descale", descale_, one_per_slot);
 }
 
 ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {
   ops::QuantizeSpec out;
-  out.format = format_, out.scale = scales_.scale(slot_), out.descale = scales_.descale(slot_);
-  if (pass.records()) slots_.record(slot_, pass, out);
+  out.format = format_, out.rows = block_, out.cols = block_.transposed();
+  out.scale = scales_.scale(slot_, own_), out.descale = scales_.descale(slot_, own_);
+  if (pass.records()) slots_.record(slot_, own_, pass, out);
   return out;
 }
 

@@ -4,36 +4,47 @@
 
 namespace octet::scaling {
 
-/// The scales of quantizers that know theirs before the data comes: one f32 scale and descale a slot, each on its own 256 bytes, since
-/// GPU GEMMs refuse unaligned ones. Starts at 1.
+/// The scales of quantizers that know theirs before the data comes: an f32 scale and descale per matrix of each slot. A slot's are
+/// neighbours, as grouped GEMMs read them, and begin at a multiple of 256 bytes, since GPU GEMMs refuse unaligned ones. Starts at 1.
 class ScaleTable {
  public:
   static constexpr std::int64_t stride = Arena::alignment / sizeof(float);
 
   void allocate(Stream&, const SlotGroup&);
-  Tensor scale() const { return scale_; }            // f32 [N, 64], column 0 in use
+  Tensor scale() const { return scale_; }            // f32 [N, 64] for N columns of maxima
   Tensor descale() const { return descale_; }        // the same
+  Tensor places() const { return places_; }          // i32 [N]: of the scale of each column
   Tensor format_max() const { return format_max_; }  // f32 [N]
-  Tensor scale(int slot) const { return scale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
-  Tensor descale(int slot) const { return descale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
+  /// f32 [own.count] of a slot.
+  Tensor scale(int slot, const OwnMatrices& own) const { return part(scale_, slot, own); }
+  Tensor descale(int slot, const OwnMatrices& own) const { return part(descale_, slot, own); }
+  /// Where the scales of a slot begin in the tables.
+  std::int64_t place(int slot) const { return first_[std::size_t(slot)] * stride; }
   void visit_state(StateVisitor&);
 
  private:
-  Tensor scale_, descale_, format_max_;
+  Tensor part(const Tensor& table, int slot, const OwnMatrices& own) const {
+    return table.reshaped({table.count()}).rows(place(slot) + own.first, own.count);
+  }
+
+  std::vector<std::int64_t> first_;  // column of each slot
+  Tensor scale_, descale_, places_, format_max_;
 };
 
-/// A per-tensor quantizer with a known scale.
+/// A quantizer with a known scale per tensor, or per matrix of a stack.
 class KnownScale final : public Quantizer {
  public:
-  KnownScale(DType format, const SlotGroup& slots, const ScaleTable& scales, Slot slot)
-      : format_(format), slots_(slots), scales_(scales), slot_(slots.add(std::move(slot))) {}
+  KnownScale(const SlotGroup& slots, const ScaleTable& scales, const Slot& slot, const OwnMatrices& own)
+      : slots_(slots), scales_(scales), format_(slot.format), block_(slot.block), own_(own), slot_(slots.add(slot)) {}
 
   ops::QuantizeSpec spec(const Pass&) const override;
 
  private:
-  DType format_;
   SlotGroup slots_;
   const ScaleTable& scales_;
+  DType format_;
+  ScaleBlock block_;
+  OwnMatrices own_;
   int slot_;
 };
 

@@ -19,12 +19,18 @@ int SlotGroup::add(Slot slot) const {
 int SlotGroup::size() const { return table_->sizes_[group_]; }
 int SlotGroup::first() const { return std::accumulate(table_->sizes_.begin(), table_->sizes_.begin() + std::ptrdiff_t(group_), 0); }
 const Slot& SlotGroup::operator[](int slot) const { return table_->slots_[std::size_t(first() + slot)]; }
-Tensor SlotGroup::amax() const { return size() == 0 ? Tensor{.shape = {0}, .dtype = DType::f32} : table_->amax().rows(first(), size()); }
+std::int64_t SlotGroup::columns() const { return table_->column(first() + size()) - first_column(); }
+std::int64_t SlotGroup::first_column() const { return table_->column(first()); }
+std::int64_t SlotGroup::column(int slot) const { return table_->column(first() + slot) - first_column(); }
+Tensor SlotGroup::amax() const {
+  return size() == 0 ? Tensor{.shape = {0}, .dtype = DType::f32} : table_->amax().rows(first_column(), columns());
+}
 Tensor SlotGroup::history() const { return table_->history_; }
 
-void SlotGroup::record(int slot, const Pass& pass, ops::QuantizeSpec& spec) const {
+void SlotGroup::record(int slot, const OwnMatrices& own, const Pass& pass, ops::QuantizeSpec& spec) const {
   const int at = first() + slot;
-  spec.amax = table_->amax(at), spec.health = table_->health(at), spec.count = pass.count, spec.measure_noise = pass.measure_noise;
+  spec.amax = table_->amax(at).rows(own.first, own.count), spec.health = table_->health(at), spec.count = pass.count,
+  spec.measure_noise = pass.measure_noise;
 }
 
 SlotGroup SlotTable::group() {
@@ -34,12 +40,17 @@ SlotGroup SlotTable::group() {
 
 void SlotTable::allocate(Stream& stream, int history_length) {
   check(history_length >= 1, "slots: history_length must be at least 1, got {}", history_length);
-  history_ = stream.zeros({history_length, size()}, DType::f32, Lifetime::run, Category::quantizer_state);
+  history_ = stream.zeros({history_length, column(size())}, DType::f32, Lifetime::run, Category::quantizer_state);
   health_ = stream.zeros({size() * std::int64_t(sizeof(ops::QuantizeHealth))}, DType::u8, Lifetime::run, Category::quantizer_state);
 }
 
-Tensor SlotTable::amax() const { return history_.rows(0, 1).reshaped({size()}); }
-Tensor SlotTable::amax(int slot) const { return amax().rows(slot, 1); }
+std::int64_t SlotTable::column(int slot) const {
+  return std::accumulate(slots_.begin(), slots_.begin() + slot, std::int64_t(0),
+                         [](std::int64_t sum, const Slot& s) { return sum + s.matrices; });
+}
+
+Tensor SlotTable::amax() const { return history_.rows(0, 1).reshaped({column(size())}); }
+Tensor SlotTable::amax(int slot) const { return amax().rows(column(slot), slots_[std::size_t(slot)].matrices); }
 
 ops::QuantizeHealth* SlotTable::health(int slot) const { return health_ ? health_.as<ops::QuantizeHealth>() + slot : nullptr; }
 
@@ -48,7 +59,12 @@ void SlotTable::clear_health(Stream& stream) { clear(stream, health_); }
 void SlotTable::clear_measurements(Stream& stream) { clear(stream, amax()), clear_health(stream); }
 
 void SlotTable::visit_state(StateVisitor& visitor) {
-  if (size() > 0) visitor.state("amax_history", history_);
+  if (size() == 0) return;
+  EarlierForm one_per_slot{{history_.shape[0], size()}, {}};  // stacks had one maximum
+  for (std::int64_t row = 0; row < history_.shape[0]; ++row)
+    for (std::int64_t i = 0; i < size(); ++i)
+      one_per_slot.places.insert(one_per_slot.places.end(), std::size_t(slots_[std::size_t(i)].matrices), row * size() + i);
+  visitor.changed("amax_history", history_, one_per_slot);
 }
 
 }  // namespace octet::scaling

@@ -23,11 +23,18 @@ struct Slot {
   Operand operand;
   DType format;
   ScaleBlock block;  // of the row orientation
+  int matrices = 1;  // of a stack, on all ranks, each of which has a maximum; 1 unless the block is a matrix
+};
+
+/// Those of a stack's matrices that are here. A tensor is a stack of one.
+struct OwnMatrices {
+  std::int64_t first = 0, count = 1;
 };
 
 class SlotTable;
 
-/// The slots of one recipe in the table of a model: a handle. Indices count within it.
+/// The slots of one recipe in the table of a model: a handle. Indices count within it. A slot has a maximum per matrix, in neighbouring
+/// columns.
 class SlotGroup {
  public:
   /// Before SlotTable::allocate(); returns the slot's index.
@@ -36,10 +43,14 @@ class SlotGroup {
   /// Where it begins in the table.
   int first() const;
   const Slot& operator[](int slot) const;
-  Tensor amax() const;     // f32 [size()], of this step
-  Tensor history() const;  // f32 [L, N], of the whole table: columns from first() on are its own
-  /// Has a quantizer raise its maximum and add to its health, as far as the pass asks for it.
-  void record(int slot, const Pass&, ops::QuantizeSpec&) const;
+  /// Maxima of all its slots, where they begin in the table, and where those of a slot begin among them.
+  std::int64_t columns() const;
+  std::int64_t first_column() const;
+  std::int64_t column(int slot) const;
+  Tensor amax() const;     // f32 [columns()], of this step
+  Tensor history() const;  // f32 [L, N], of the whole table: columns from first_column() on are its own
+  /// Has a quantizer raise the maxima of these matrices and add to its health, as far as the pass asks for it.
+  void record(int slot, const OwnMatrices&, const Pass&, ops::QuantizeSpec&) const;
 
  private:
   friend class SlotTable;
@@ -59,9 +70,11 @@ class SlotTable {
 
   const std::vector<Slot>& slots() const { return slots_; }
   int size() const { return int(slots_.size()); }
-  Tensor history() const { return history_; }      // f32 [L, N]
+  /// Where the maxima of a slot begin; their number, given size().
+  std::int64_t column(int slot) const;
+  Tensor history() const { return history_; }      // f32 [L, N], N = column(size())
   Tensor amax() const;                             // f32 [N], row 0
-  Tensor amax(int slot) const;                     // f32 [1]
+  Tensor amax(int slot) const;                     // f32 [Slot::matrices]
   ops::QuantizeHealth* health(int slot) const;     // on the device
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
   /// Clears the health of every slot, not the maxima.

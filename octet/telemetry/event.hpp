@@ -49,6 +49,7 @@ struct StepEvent {
   bool limited = false;           // because loss or gradient norm was above the limit of recovery
   double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
   double one_token = 0;           // share of rank 0's targets that are the same token, where it is more than a half
+  double mtp_loss = NAN;          // mean cross-entropy of further tokens [nats]; NaN where none are predicted
   PreferenceFigures preferences{};
 
   void fields(EventVisitor&);

@@ -40,13 +40,18 @@ void StepEvent::fields(EventVisitor& v) {
           limited);
   v.field({"one_token", "", "share of the targets of rank 0 that are the same token; absent up to a half", true, !(one_token > 0)},
           one_token);
+  v.field({"mtp_loss", "nats",
+           "mean cross-entropy of further tokens, of all depths together; only in runs with "
+           "[`model.mtp_depth`](experts.md#predict-further-tokens)",
+           true, !std::isfinite(mtp_loss)},
+          mtp_loss);
   preferences.fields(v);
 }
 
 void ScalesEvent::fields(EventVisitor& v) {
   v.field({"amax", "", "largest magnitude of each tensor"}, amax);
   v.field({"scale_min", "", "smallest scale of each tensor, which multiplies before encoding"}, scale_min);
-  v.field({"scale_max", "", "largest scale of each tensor, which has many with a block layout"}, scale_max);
+  v.field({"scale_max", "", "largest scale of each tensor, which has many with a block layout or experts"}, scale_max);
 }
 
 void HealthEvent::fields(EventVisitor& v) {

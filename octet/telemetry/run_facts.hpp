@@ -46,7 +46,7 @@ struct QuantizerFacts {
   std::string path{};
   std::string operand{};  // "x" activations, "w" weights, "dy" gradients
   std::string format{};   // "e4m3", "e5m2"
-  std::string block{};    // rows x columns that share a scale: "tensor", "1xall", "1x128", ...
+  std::string block{};    // rows x columns that share a scale: "tensor", "matrix" of a stack of experts, "1xall", "1x128", ...
 };
 
 /// Twins of a baseline that one comparison trains for each seed, at most.

@@ -81,7 +81,8 @@ TEST(RunFolder, ARunThatWentBackHasItsLaterStepsAndEveryRecovery) {
                            .back_to = 1,
                            .text = "a \"b\""};
   const RecoveryEvent skip{.step = 2, .rung = "skip", .result = "done", .rule = "loss_spike"};
-  for (const Event& event : {Event(back), Event(skip), Event(StepEvent{.step = 1, .skipped = true, .limited = true, .one_token = 0.75})})
+  for (const Event& event :
+       {Event(back), Event(skip), Event(StepEvent{.step = 1, .skipped = true, .limited = true, .one_token = 0.75, .mtp_loss = 2.5})})
     EXPECT_EQ(event_line(parse_event(event_line(event), "line")), event_line(event));
   EXPECT_TRUE(repeats_steps(std::get<RecoveryEvent>(parse_event(event_line(back), "line"))) && !repeats_steps(skip));
   const Folder folder;

@@ -54,6 +54,7 @@ std::vector<Field> fields(const StepEvent& e, const LineContext& context) {
   std::vector<Field> out{{7, step_text(e, context)}};
   if (e.skipped) out.push_back({6, "SKIPPED"});
   out.push_back({5, with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z)});
+  if (std::isfinite(e.mtp_loss)) out.push_back({4, "mtp " + fixed(e.mtp_loss, 4)});
   if (e.preferences.known()) {
     out.push_back({4, "margin " + short_number(e.preferences.margin())});
     out.push_back({4, "accuracy " + fixed(100 * e.preferences.accuracy, 0) + "%"});

@@ -17,6 +17,12 @@ struct StoredSlice {
   bool is_whole() const { return stored.count() == whole.count(); }
 };
 
+/// A tensor as files of an earlier version have it: value i here is value places[i] there.
+struct EarlierForm {
+  Shape shape;
+  std::vector<std::int64_t> places;
+};
+
 /// Visits all state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which passes its state, always
 /// with the same names in the same order. Saving and restoring are visitors and independent of components. State that follows from the
 /// configuration or other state (quantized weights, workspaces) is omitted.
@@ -69,6 +75,10 @@ class StateVisitor {
  protected:
   virtual void enter(std::string_view name) = 0;
   virtual void leave() = 0;
+
+ public:
+  /// As state(); a file may have the tensor in its earlier form, if that has another shape.
+  virtual void changed(std::string_view name, const Tensor& t, const EarlierForm&) { state(name, t); }
 };
 
 /// The name of the scales of the variable `name`, by which a file tells the storage: "head.weight.scales.f16".

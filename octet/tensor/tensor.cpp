@@ -11,8 +11,7 @@ std::string to_text(const Shape& s) {
 std::string to_text(const ScaleBlock& b) {
   if (b.whole_tensor()) return "tensor";
   if (b.whole_rows()) return "row";
-  if (b.cols == 0) return std::to_string(b.rows) + " rows";
-  if (b.rows == 0) return std::to_string(b.cols) + " columns";
+  if (b.whole_matrices()) return "matrix";
   return std::to_string(b.rows) + "x" + std::to_string(b.cols);
 }
 

@@ -33,14 +33,19 @@ struct Tensor {
 };
 
 /// The values that share one scale: a [rows, cols] block of the tensor, 0 meaning all of them.
-/// {0,0} the tensor, {1,0} a row, {1,128} and {128,128} blocks, {1,32} OCP MX.
+/// {0,0} the tensor, {1,0} a row, {1,128} and {128,128} blocks, {1,32} OCP MX. Of a stack of matrices [n, k], one after the other,
+/// {n,0} is a matrix, and {0,n} one in the stack's transpose. A tensor is a stack of one.
 struct ScaleBlock {
   int rows = 0, cols = 0;
   friend bool operator==(const ScaleBlock&, const ScaleBlock&) = default;
   bool whole_tensor() const { return rows == 0 && cols == 0; }
   bool whole_rows() const { return rows == 1 && cols == 0; }
+  /// The tensor, or each matrix of a stack: a GEMM leaves the scale as a factor of its sums.
+  bool whole_matrices() const { return (rows == 0 || cols == 0) && !whole_rows(); }
+  /// The same values in the transpose.
+  ScaleBlock transposed() const { return {cols, rows}; }
 };
-std::string to_text(const ScaleBlock&);  // "tensor", "row", "1x128"
+std::string to_text(const ScaleBlock&);  // "tensor", "row", "1x128", "matrix" of a stack
 
 /// A GEMM operand: codes, and the factors that undo their scaling. x[r,c] ~= value(codes[r,c]) * descale(block of (r,c)).
 /// Unscaled operands (f32, bf16) have no descales, and may be a transposed view: `codes` then is stored as [cols, rows].

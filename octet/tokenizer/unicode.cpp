@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "octet/base/utf8.hpp"
@@ -11,21 +12,6 @@ namespace {
 
 unsigned byte_at(std::string_view s, std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; }
 bool continues(unsigned c) { return (c & 0xC0) == 0x80; }
-
-/// Bytes of the ill-formed sequence that `s` begins with: as many as a well-formed one could begin with, at least 1.
-std::size_t ill_formed_bytes(std::string_view s) {
-  const unsigned first = byte_at(s, 0), second = byte_at(s, 1);
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
-    return second >= low && second <= high ? 2 : 1;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
-    if (second < low || second > high) return 1;
-    return continues(byte_at(s, 2)) ? 3 : 2;
-  }
-  return 1;
-}
 
 /// The same as valid_utf8_bytes(), eight bytes at a time where they are ASCII.
 std::size_t well_formed_bytes(std::string_view text) {
@@ -117,7 +103,7 @@ std::string_view well_formed(std::string_view text, std::string& storage, std::s
     if (text.empty()) return storage;
     storage.append("\xEF\xBF\xBD");
     ++replaced;
-    text.remove_prefix(ill_formed_bytes(text));
+    text.remove_prefix(std::max<std::size_t>(1, utf8_sequence(text).bytes));  // of an ill-formed sequence
     good = well_formed_bytes(text);
   }
 }

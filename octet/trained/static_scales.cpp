@@ -65,6 +65,7 @@ scaling::PrecisionConfig frozen_precision(const ModelSource& source) {
   train::Engine bare = planned(source, {.recipe = "fp32"});
   for (nn::LinearSite* l : layers_of(bare)) {
     const std::string& parameter = l->weight().parameter().path;
+    if (l->weight().parameter().role == ParameterRole::router) continue;  // no recipe has codes of it
     const bool coded = std::ranges::any_of(stored, [&](const models::LayerScales& s) { return s.parameter == parameter; });
     if (!coded && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
   }
@@ -88,11 +89,13 @@ std::map<std::string, float> calibrated_scales(train::Engine& e, const data::Eva
   const std::vector<scaling::Slot>& slots = e.precision.slots().slots();
   const BlockRule rule{ScaleRule::quotient, E4M3::max, std::numeric_limits<float>::max()};
   std::map<std::string, float> out;
-  for (std::size_t i = 0; i < maxima.size(); ++i) {
+  for (std::size_t i = 0; i < slots.size() && !maxima.empty(); ++i) {
+    const float largest = maxima[std::size_t(e.precision.slots().column(int(i)))];  // activations have one
     if (slots[i].operand != Operand::activation || !slots[i].path.starts_with("layers.")) continue;
-    if (!std::isfinite(maxima[i]))
+    if (!std::isfinite(largest))
       throw DataError(format("{}: activations of calibration are not finite, so they have no scale; export another step", slots[i].path));
-    out[slots[i].path + ".weight"] = block_scale(maxima[i], rule).descale;
+    if (largest == 0) continue;  // nothing was seen, as of layers that predict further tokens
+    out[slots[i].path + ".weight"] = block_scale(largest, rule).descale;
   }
   return out;
 }
@@ -109,7 +112,7 @@ std::map<std::string, float> scales_of_run(const ModelSource& source) {
     const auto own = std::ranges::find_if(
         states, [&](const scaling::QuantizerState& q) { return q.slot.path == l->path() && q.slot.operand == Operand::activation; });
     if (!x.scale_known() || x.format != DType::e4m3 || own == states.end()) return {};
-    out[l->weight().parameter().path] = own->descale;
+    out[l->weight().parameter().path] = own->descales[0];
   }
   return out;
 }

@@ -23,7 +23,9 @@ Case dropped(DType dtype, bool last, bool accumulate, std::int64_t columns, Sequ
                                          .numbers = side.raw(std::vector<std::int64_t>{1, 2, 3}, {ops::dropout_numbers}),
                                          .sequence = 32,
                                          .part = part,
-                                         .first_column = 6});
+                                         .first_column = 6,
+                                         .member = int(accumulate),
+                                         .members = 2});
             side.result("y", y, same_bits());
           }};
 }

@@ -27,6 +27,21 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(squares);
 }
 
+// Maxima and health of the weights before the first step.
+void quantizers_of_weights(Side& side, train::Engine& e) {
+  const scaling::SlotTable& slots = e.precision.slots();
+  if (slots.size() == 0) return;
+  const HostCopy amax(e.stream, slots.amax()), health(e.stream, slots.health_table());
+  numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()), same_bits());
+  std::vector<std::int64_t> counts;
+  std::vector<float> scales;
+  for (int i = 0; i < slots.size(); ++i) {
+    const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
+    counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}), scales.insert(scales.end(), {h.scale_min, h.scale_max});
+  }
+  numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
+}
+
 Case steps(const std::string& family, const std::string& recipe, Storage gradients = Storage::f32,
            scaling::SavedActivations saved = scaling::SavedActivations::bf16, bool ends = false) {
   const bool coded = saved == scaling::SavedActivations::fp8;
@@ -42,19 +57,7 @@ Case steps(const std::string& family, const std::string& recipe, Storage gradien
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
             wait(e.stream);
-            if (e.precision.slots().size() > 0) {
-              const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
-              numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()),
-                      same_bits());
-              std::vector<std::int64_t> counts;
-              std::vector<float> scales;
-              for (int i = 0; i < e.precision.slots().size(); ++i) {
-                const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
-                counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}),
-                    scales.insert(scales.end(), {h.scale_min, h.scale_max});
-              }
-              numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
-            }
+            quantizers_of_weights(side, e);
             // Layers times roundings of an activation, relative to the whole.
             const double unit = coded              ? 0x1p-4
                                 : recipe == "fp32" ? 0x1p-24 * 256
@@ -76,6 +79,25 @@ Case steps(const std::string& family, const std::string& recipe, Storage gradien
             }
             // The loss averages over 128 tokens what activations do to it.
             numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
+          }};
+}
+
+// Each expert's matrix has a scale. A choice of experts may differ where two scores are almost equal.
+Case experts(const std::string& recipe, scaling::WeightCodes codes) {
+  return {format("engine qwen3_moe {} {}", recipe, codes == scaling::WeightCodes::cached ? "cached" : "on demand"), [=](Side& side) {
+            train::EngineConfig config = small_engine("qwen3_moe", recipe);
+            config.shape.width = 128, config.shape.head_dim = 32, config.shape.vocabulary = 64, config.precision.weights = codes;
+            config.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true, .balance = {.loss = 0.01}};
+            train::Engine e(config, side.device(), machine::machine_target(side.device()));
+            e.parameters.initialize(e.stream, 7);
+            train::StepRunner runner(e);
+            wait(e.stream);
+            quantizers_of_weights(side, e);
+            std::vector<float> losses;
+            for (std::uint64_t s = 0; s < 3; ++s)
+              runner.run(std::vector{random_batch(2, 32, 61, s)}, {.learning_rate = 1e-3},
+                         [&] { losses.push_back(read<float>(e.stream, e.mean_loss())); });
+            numbers(side, "losses", losses, within(4.2 * 0x1p-4 * std::sqrt(12.0 / 64)));
           }};
 }
 
@@ -143,6 +165,8 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(activation_codes(family));
   cases.push_back(quantized_head());
+  for (const char* recipe : {"current", "delayed"})
+    for (const auto codes : {scaling::WeightCodes::cached, scaling::WeightCodes::on_demand}) cases.push_back(experts(recipe, codes));
   for (const auto& recipe : scaling::recipes())
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   for (const Storage gradients : {Storage::bf16, Storage::e4m3, Storage::e4m3_tensor})

@@ -42,6 +42,21 @@ Case route(std::string name, std::int64_t T, std::int64_t E, const ops::Routing&
                                  .z_loss = relative ? 0.01f : 0,
                                  .relative = relative});
             ops::route_load(s, {.chosen = chosen, .scores = scores, .counts = counts, .sums = sums, .relative = relative});
+            // The rows of a member whose first token is within a sequence, and whose last one is, too.
+            const ops::SequenceRows part{.first = 3, .length = ceil_div(T + 3, S) + 1};
+            const Tensor of_part = side.poisoned({T, E}, DType::f32), counted = side.gaussian({S, E}, 5), added = side.gaussian({S, E}, 6);
+            ops::route_backward(s, r,
+                                {.logits = logits,
+                                 .scores = scores,
+                                 .chosen = chosen,
+                                 .dweights = side.gaussian({T, r.choices}, 3),
+                                 .dscores = side.gaussian({S, E}, 4),
+                                 .dlogits = of_part,
+                                 .relative = relative,
+                                 .rows = part});
+            ops::route_load(s, {.chosen = chosen, .scores = scores, .counts = counted, .sums = added, .relative = relative, .rows = part});
+            side.result("dlogits of a part", of_part, same_bits());
+            side.result("counts of a part", counted, same_bits()), side.result("sums of a part", added, same_bits());
             side.result("chosen", chosen, same_bits()), side.result("weights", weights, same_bits());
             side.result("scores", scores, same_bits()), side.result("dlogits", dlogits, same_bits());
             side.result("counts", counts, same_bits()), side.result("sums", sums, same_bits());

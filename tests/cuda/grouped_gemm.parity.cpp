@@ -3,7 +3,6 @@
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/grouped_gemm/grouped_gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/stack.hpp"
 #include "tests/cuda/experts.hpp"
 #include "tests/cuda/sinks.hpp"
 
@@ -39,55 +38,49 @@ std::vector<Layout> layouts() {
 }
 
 Case grouped(const Choosing& c, std::int64_t N, std::int64_t K, const Layout& layout) {
-  return {
-      format("grouped_gemm {} {} N {} K {}", layout.name, c.name(), N, K), [=](Side& side) {
-        Stream& s = side.stream();
-        const ops::ExpertMap map = map_on(side, c);
-        const DType dtype = layout.values;
-        const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
-          return ops::make_sink(s, spec,
-                                {.shape = shape, .dtype = dtype, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
-        };
-        const Shape stack{c.experts * N, K};
-        ops::Sink x = operands(layout.activations, {map.rows(), K}), dy = operands(layout.activations, {map.rows(), N}),
-                  w = layout.per_matrix
-                          ? ops::make_stack_sink(
-                                s, layout.weights,
-                                {.shape = stack, .dtype = dtype, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run},
-                                c.experts)
-                          : operands(layout.weights, stack);
-        ops::gather_rows(s, side.gaussian({c.tokens, K}, 1, dtype), map, x);
-        ops::gather_rows(s, side.gaussian({c.tokens, N}, 2, dtype), map, dy);
-        const Tensor values = side.gaussian(stack, 3, dtype);
-        if (layout.per_matrix) {
-          ops::quantize_stack(s, Stored::plain(values), w);
-          side.result("codes of the stack", w.codes.rows.codes, same_bits());
-          side.result("its transposed codes", w.codes.cols.codes, same_bits());
-          side.result("its descales", w.codes.rows.descales, same_bits());
-        } else {
-          ops::quantize(s, values, w);
-        }
-        const Tensor y = side.poisoned({map.rows(), N}, dtype), dx = side.poisoned({map.rows(), K}, dtype),
-                     dw = side.poisoned({c.experts * N, K}, DType::f32), more = side.gaussian({c.experts * N, K}, 4);
-        const auto& groups = map.groups;
-        ops::grouped_gemm(s, ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = y});
-        ops::grouped_gemm(
-            s, ops::GroupedRowsGemm{.a = dy.codes.rows, .stack = w.codes.cols, .stack_columns = true, .groups = groups, .d = dx});
-        ops::grouped_gemm(s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = dw});
-        ops::grouped_gemm(s,
-                          ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = more, .accumulate = true});
-        const Tensor added = side.gaussian({map.rows(), N}, 5, dtype), of_added = side.poisoned({c.tokens, N}, dtype);
-        ops::grouped_gemm(s,
-                          ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = added, .accumulate = true});
-        ops::combine_rows(s, added, map, of_added);
-        // Rows of tokens alone: others are undefined.
-        const Tensor of_y = side.poisoned({c.tokens, N}, dtype), of_dx = side.poisoned({c.tokens, K}, dtype);
-        ops::combine_rows(s, y, map, of_y), ops::combine_rows(s, dx, map, of_dx);
-        const Nearness rounded = within_share_of_largest(dtype == DType::f32 ? 0x1p-18 : 0x1p-7);
-        const Nearness summed = is_fp8(layout.activations.format) ? within_share_of_largest(0x1p-10) : rounded;
-        side.result("y", of_y, rounded), side.result("dx", of_dx, rounded), side.result("y added", of_added, rounded);
-        side.result("dw", dw, summed), side.result("dw added", more, summed);
-      }};
+  return {format("grouped_gemm {} {} N {} K {}", layout.name, c.name(), N, K), [=](Side& side) {
+            Stream& s = side.stream();
+            const ops::ExpertMap map = map_on(side, c);
+            const DType dtype = layout.values;
+            const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
+              return ops::make_sink(
+                  s, spec, {.shape = shape, .dtype = dtype, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
+            };
+            const Shape stack{c.experts * N, K};
+            ops::QuantizeSpec of_weights = layout.weights;
+            if (layout.per_matrix) of_weights.scale_each(N);
+            ops::Sink x = operands(layout.activations, {map.rows(), K}), dy = operands(layout.activations, {map.rows(), N}),
+                      w = operands(of_weights, stack);
+            ops::gather_rows(s, side.gaussian({c.tokens, K}, 1, dtype), map, x);
+            ops::gather_rows(s, side.gaussian({c.tokens, N}, 2, dtype), map, dy);
+            const Tensor values = side.gaussian(stack, 3, dtype);
+            ops::quantize(s, values, w);
+            if (layout.per_matrix) {
+              side.result("codes of the stack", w.codes.rows.codes, same_bits());
+              side.result("its transposed codes", w.codes.cols.codes, same_bits());
+              side.result("its descales", w.codes.rows.descales, same_bits());
+            }
+            const Tensor y = side.poisoned({map.rows(), N}, dtype), dx = side.poisoned({map.rows(), K}, dtype),
+                         dw = side.poisoned({c.experts * N, K}, DType::f32), more = side.gaussian({c.experts * N, K}, 4);
+            const auto& groups = map.groups;
+            ops::grouped_gemm(s, ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = y});
+            ops::grouped_gemm(
+                s, ops::GroupedRowsGemm{.a = dy.codes.rows, .stack = w.codes.cols, .stack_columns = true, .groups = groups, .d = dx});
+            ops::grouped_gemm(s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = dw});
+            ops::grouped_gemm(
+                s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = more, .accumulate = true});
+            const Tensor added = side.gaussian({map.rows(), N}, 5, dtype), of_added = side.poisoned({c.tokens, N}, dtype);
+            ops::grouped_gemm(
+                s, ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = added, .accumulate = true});
+            ops::combine_rows(s, added, map, of_added);
+            // Rows of tokens alone: others are undefined.
+            const Tensor of_y = side.poisoned({c.tokens, N}, dtype), of_dx = side.poisoned({c.tokens, K}, dtype);
+            ops::combine_rows(s, y, map, of_y), ops::combine_rows(s, dx, map, of_dx);
+            const Nearness rounded = within_share_of_largest(dtype == DType::f32 ? 0x1p-18 : 0x1p-7);
+            const Nearness summed = is_fp8(layout.activations.format) ? within_share_of_largest(0x1p-10) : rounded;
+            side.result("y", of_y, rounded), side.result("dx", of_dx, rounded), side.result("y added", of_added, rounded);
+            side.result("dw", dw, summed), side.result("dw added", more, summed);
+          }};
 }
 
 // Products of an adapter's rank: a transposed view of rows by columns that lie [N, R].

@@ -167,11 +167,15 @@ Case history(std::int64_t length, std::int64_t slots, float skip, ops::AmaxChoic
             for (std::size_t i = 0; i < maxima.size(); ++i)
               maxima[i] = i % 11 == 0 ? 0 : i % 13 == 5 ? INFINITY : i % 17 == 3 ? NAN : std::fabs(maxima[i]);
             const Shape table{slots, ops::scale_slot_floats};
+            std::vector<std::int32_t> places;  // those of some slots are neighbours, as of the matrices of a stack
+            for (std::int64_t n = 0; n < slots; ++n)
+              places.push_back(std::int32_t((n < 3 ? n : 3) * ops::scale_slot_floats + (n < 3 ? 0 : n - 3)));
             const Tensor all = side.from(maxima, {length, columns}), scale = side.from(scales, table), descale = side.from(scales, table);
             ops::advance_amax_history(side.stream(), {.history = all,
                                                       .first = others,
                                                       .scale = scale,
                                                       .descale = descale,
+                                                      .places = side.raw(places, {slots}),
                                                       .format_max = side.from(std::vector<float>(std::size_t(slots), 448.0f), {slots}),
                                                       .skip = side.from({skip}, {1}),
                                                       .margin = 1,

@@ -151,6 +151,7 @@ constexpr Known known[] = {
     {"line_tile_kernel<", 48, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},
     {"plain_tile_kernel<Bf16, WeightedHalves", 40, "the same, with the map and the weights of experts' rows"},
+    {"few_rows::encode_by_top_kernel<Bf16, LayerNormTile", 8, "spills a few addresses"},
     {"raise_maxima_kernel", 8, "a thread reads one of a few places, which are arguments"},
     {"grouped_rows_kernel<float", 8, "the general form of every operand"},
     {"rope_codes_kernel<", 24, "a thread reads the scale of one of three groups of heads, which are arguments"},

@@ -2,10 +2,11 @@
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
 Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt, olmoe_clip.txt, mixtral.txt,
-deepseek_v2.txt, deepseek_v3.txt, mistral.txt, smollm3.txt, granite.txt, olmo2.txt, phi3.txt, gemma3.txt, llama_bias.txt, qwen3_bias.txt and
-olmoe_bias.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
+deepseek_v2.txt, deepseek_v3.txt, deepseek_v3_mtp.txt, mistral.txt, smollm3.txt, granite.txt, olmo2.txt, phi3.txt, gemma3.txt, llama_bias.txt,
+qwen3_bias.txt and olmoe_bias.txt: transformers' own models on the CPU with eager attention. Models with experts have their auxiliary loss in gradients and
 training, and not in the stored losses; DeepSeek's have none there. In transformers, an expert's matrices are parts of one tensor; names,
-starts and gradients here are those of the files. The biases of routers begin as other tensors do and have no gradient: they stand as zeros.
+starts and gradients here are those of the files. deepseek_v3_mtp has two layers of multi-token prediction, by the formulas below: their
+losses are in gradients and training, and not in the stored losses of the next token. The biases of routers begin as other tensors do and have no gradient: they stand as zeros.
 Gradients are in FP32; logits and losses of the training in FP64. Weights and tokens come from a formula in integers that the test computes
 too, so the files hold results only. Lines of a file:
   # what made it
@@ -14,6 +15,7 @@ too, so the files hold results only. Lines of a file:
   loss <mean cross-entropy of the next token>
   logits <largest magnitude> <index>:<value> ...      of the first batch, [rows, length, vocabulary], in FP64
   losses <loss> ...                                   of STEPS steps of AdamW on that batch, in FP64
+  further <depth> <factor> <loss> ...                 of multi-token prediction: the mean cross-entropy of further tokens in these steps, in FP64
   <parameter> <shape, as 61x64> <L2 norm> <sum> <largest magnitude> <index>:<value> ...     one line a gradient
 
 Run: python tests/peers/golden.py tests/golden [family ...]     (needs torch, transformers and numpy; stored: torch 2.15, transformers 5.23; of models
@@ -30,6 +32,7 @@ import transformers
 
 ROWS, LENGTH, VOCABULARY, SAMPLES = 2, 32, 61, 8
 STEPS, RATE, BETAS, EPS, DECAY, CLIP = 20, 1e-3, (0.9, 0.95), 1e-8, 0.1, 1.0
+MTP_FACTOR = 0.3
 SIZES = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96, vocab_size=VOCABULARY,
              max_position_embeddings=64, bos_token_id=None, eos_token_id=None, attn_implementation="eager")
 
@@ -155,6 +158,50 @@ def deepseek_v3():
         transformers.DeepseekV3Config(**DEEPSEEK, q_lora_rank=40, n_shared_experts=1, norm_topk_prob=True, routed_scaling_factor=2.5))
 
 
+class PredictedAhead(torch.nn.Module):
+    """The norm of a layer of multi-token prediction before the model's head, under the name that files have."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+
+def deepseek_v3_mtp():
+    # Layers of multi-token prediction are blocks behind the last one, which transformers' own forward leaves out.
+    model = deepseek_v3()
+    config = model.config
+    config.num_nextn_predict_layers = 2
+    block, norm = type(model.model.layers[-1]), type(model.model.norm)
+    for k in range(config.num_nextn_predict_layers):
+        layer = block(config, config.num_hidden_layers + k)
+        layer.enorm, layer.hnorm = (norm(config.hidden_size, eps=config.rms_norm_eps) for _ in range(2))
+        layer.eh_proj = torch.nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
+        layer.shared_head = PredictedAhead(norm(config.hidden_size, eps=config.rms_norm_eps))
+        model.model.layers.append(layer)
+    return model
+
+
+def losses_ahead(model, stream):
+    """The summed cross-entropy of the tokens that each layer of multi-token prediction predicts, and their number. DeepSeek-AI 2024, "DeepSeek-V3
+    Technical Report", equations 21 to 24: h is what the head reads at the depth before."""
+    if model.config.model_type != "deepseek_v3" or len(model.model.layers) == model.config.num_hidden_layers:
+        return []
+    tokens, length = stream[:, :-1], stream.shape[1] - 1
+    h = model.model(input_ids=tokens).last_hidden_state
+    places = torch.arange(length).unsqueeze(0)
+    later = torch.full((length, length), torch.finfo(h.dtype).min, dtype=h.dtype).triu(1)[None, None]
+    rotations = model.model.rotary_emb(h, position_ids=places)
+    out = []
+    for k, layer in enumerate(model.model.layers[model.config.num_hidden_layers:], start=1):
+        ahead = torch.cat([tokens[:, k:], tokens[:, :k]], 1)  # the last k places count nowhere, and no other reads them
+        x = layer.eh_proj(torch.cat([layer.enorm(model.model.embed_tokens(ahead)), layer.hnorm(h)], -1))
+        y = layer(x, attention_mask=later, position_ids=places, position_embeddings=rotations)
+        h = layer.shared_head.norm(y[0] if isinstance(y, tuple) else y)
+        logits, targets = model.lm_head(h)[:, :length - k], stream[:, k + 1:]
+        out.append((torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"), targets.numel()))
+    return out
+
+
 def mistral():
     # A window of 10 tokens, so that rows of both sequences lose keys.
     rope = dict(rope_type="default", rope_theta=1000.0)
@@ -257,26 +304,32 @@ def loss_of(model, stream):
     outputs = model(input_ids=stream[:, :-1], **more)
     logits = outputs.logits
     loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), stream[:, 1:].reshape(-1))
-    return logits, loss, loss + balance_loss(model, outputs)
+    # The loss of each depth is a sum divided by the number of all tokens.
+    ahead = losses_ahead(model, stream)
+    further = sum(s for s, _ in ahead) / (max(len(ahead), 1) * stream[:, 1:].numel())
+    return logits, loss, loss + balance_loss(model, outputs) + MTP_FACTOR * further
 
 
 def training(model, stream, steps=STEPS):
-    """The logits before the first step and the loss of each, all in FP64; matrices decay, vectors do not."""
+    """The logits before the first step, and the losses of the next and of further tokens in each, all in FP64; matrices decay, vectors do not."""
     model = model.to(torch.float64)
     matrices = [p for p in model.parameters() if p.ndim > 1]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW([dict(params=matrices, weight_decay=DECAY), dict(params=vectors, weight_decay=0.0)], lr=RATE, betas=BETAS,
                                   eps=EPS)
-    first, losses = None, []
+    first, losses, further = None, [], []
     for _ in range(steps):
         optimizer.zero_grad()
         logits, loss, minimized = loss_of(model, stream)
+        with torch.no_grad():
+            ahead = losses_ahead(model, stream)
         minimized.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         first = logits.detach() if first is None else first
         losses.append(loss.item())
-    return first, losses
+        further.append(sum(s.item() for s, _ in ahead) / max(sum(n for _, n in ahead), 1))  # a mean over places that have such a token
+    return first, losses, further
 
 
 def golden(model):
@@ -294,11 +347,13 @@ def golden(model):
             "gradients in FP32, logits and losses in FP64, on the CPU")
     lines = [made, "config " + json.dumps(model.config.to_dict()), f"tokens {ROWS} {LENGTH}", f"loss {loss.item():.9g}"]
     gradients = [line(name, part(p.grad if p.grad is not None else torch.zeros_like(p))) for name, p, part in tensors_of_files(model)]
-    logits, losses = training(model, stream)
+    logits, losses, further = training(model, stream)
     flat = logits.reshape(-1).numpy()
     places = sorted(set(int(i) % flat.size for i in draw("logits samples", 4 * SAMPLES)))
     lines.append(f"logits {abs(flat).max():.12g} {pairs(flat, places)}")
     lines.append("losses " + " ".join(f"{x:.12g}" for x in losses))
+    if any(further):
+        lines.append(f"further {model.config.num_nextn_predict_layers} {MTP_FACTOR} " + " ".join(f"{x:.12g}" for x in further))
     return lines + gradients
 
 
@@ -306,7 +361,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: golden.py <folder for the files>  [family ...]")
     torch.set_num_threads(1)
-    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, olmoe_clip, mixtral, deepseek_v2, deepseek_v3, mistral,
+    families = (llama, smollm2, qwen2, qwen3, gpt2, qwen3_moe, olmoe, olmoe_clip, mixtral, deepseek_v2, deepseek_v3, deepseek_v3_mtp, mistral,
                 smollm3, granite, olmo2, phi3, gemma3, llama_bias, qwen3_bias, olmoe_bias)
     for family in (f for f in families if f.__name__ in sys.argv[2:] or len(sys.argv) == 2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")

@@ -108,6 +108,18 @@ def jobs(everything):
         keys = [f"recipe.name={r}", *experts, "model.router_balance=layer"]
         add(f"experts-layer-one-{r}", 1, MICRO_BATCHES, keys)
         add(f"experts-tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"experts-layer-one-{r}", 1e-4 if r == "fp32" else 5e-2)
+    # Sums of norms over the heads of both ranks.
+    for size, r in itertools.product(["olmo2-tiny", "olmoe-tiny"], few):
+        keys = [f"recipe.name={r}", f"model.size={size}"]
+        add(f"norms-one-{size}-{r}", 1, MICRO_BATCHES, keys)
+        add(f"norms-tensor-{size}-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"norms-one-{size}-{r}", 1e-4 if r == "fp32" else 5e-2)
+    # Losses of routers over sequences, of which ranks have parts, and over the layers of all stages.
+    sequences = ["recipe.name=fp32", *experts, "model.router_balance=sequence"]
+    add("experts-sequence-one", 1, MICRO_BATCHES, sequences)
+    for axis in ["tensor", "context"]:
+        add(f"experts-sequence-{axis}", 2, MICRO_BATCHES, [*sequences, f"ranks.{axis}=2"], "experts-sequence-one", 1e-4)
+    for r in few:
+        add(f"experts-stages-{r}", 2, MICRO_BATCHES, [f"recipe.name={r}", *experts, "ranks.pipeline=2"], f"experts-one-{r}")
     add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
     add("experts-data", 4, half // 2, ["recipe.name=fp32", *experts, "ranks.expert=2", "ranks.zero=1"], "experts-one-fp32", 1e-4)
     for stage in range(1, 4):

@@ -1,146 +1,26 @@
 #include "octet/comm/mpi/mpi.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <map>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
-#include "octet/base/clock.hpp"
-#include "octet/base/host_name.hpp"
-#include "octet/base/log.hpp"
 #include "octet/comm/combine.hpp"
-#include "octet/comm/mpi/attendance.hpp"
 #include "octet/comm/mpi/file_size.hpp"
-#include "octet/comm/mpi/module.hpp"
-#include "octet/comm/mpi/progress.hpp"
+#include "octet/comm/mpi/session.hpp"
 #include "octet/comm/mpi/workspace.hpp"
 #include "octet/comm/rendezvous/launched_rank.hpp"
 
 namespace octet::comm {
 namespace {
 
-std::string text_of(int code) {
-  char text[512] = {};
-  mpi_transport().describe(code, text, sizeof text);
-  return text;
-}
-
-struct Waited {
-  bool done = false;         // within the limit
-  double longest_pause = 0;  // seconds between two questions: this process was stopped
-};
-
-// Testing is what moves the bytes, so it sleeps only where a rank seems to be late; then `waiting` is called with the seconds so far.
-// Throws DeviceError with MPI's own words.
-template <class Waiting>
-Waited wait_for(MpiRequest* request, double limit_seconds, const Waiting& waiting) {
-  const double start = monotonic_seconds();
-  Waited out;
-  for (double now = start;;) {
-    int done = 0;
-    if (const int code = mpi_transport().test(request, &done); code != 0) throw DeviceError(text_of(code));
-    const double before = std::exchange(now, monotonic_seconds());
-    out.done = done != 0, out.longest_pause = std::max(out.longest_pause, now - before);
-    const double waited = now - start;
-    if (out.done || waited > limit_seconds) return out;
-    if (waited > std::min(0.2, limit_seconds / 8)) waiting(waited), std::this_thread::sleep_for(std::chrono::microseconds(50));
-    else if (waited > 2e-5) std::this_thread::yield();  // ranks may have fewer processors than they need
-  }
-}
-
-// Ends this process, with the code of lost ranks and a line that says `what` has not happened, unless it is gone within the limit: for
-// calls of MPI that wait for other ranks and cannot be left.
-class EndWithin {
- public:
-  EndWithin(double limit_seconds, std::string what)
-      : thread_([limit_seconds, what = std::move(what)](const std::stop_token& stop) {
-          std::mutex mutex;
-          std::condition_variable_any changed;
-          std::unique_lock lock(mutex);
-          changed.wait_for(lock, stop, std::chrono::duration<double>(limit_seconds), [] { return false; });
-          if (stop.stop_requested()) return;
-          const std::string line =
-              format("octet: {} within {} s: a rank is stopped, has ended or is no rank of Octet\n", what, limit_seconds);
-          std::fwrite(line.data(), 1, line.size(), stderr);
-          std::fflush(nullptr);
-          std::_Exit(int(ExitCode::ranks));
-        }) {}
-
- private:
-  std::jthread thread_;
-};
-
-// MPI from its start to its end.
-class Session {
- public:
-  Session(const LaunchedRank& launched, double limit_seconds) : limit_seconds(limit_seconds) {
-    static bool used = false;
-    check(!used, "connect_mpi: MPI can be started once per process");
-    used = true;
-    const EndWithin watch(limit_seconds,
-                          format("rank {} of {} on {}: MPI has not started on all ranks", launched.rank, launched.size, host_name()));
-    if (const int code = mpi_transport().open(&world); code != 0) throw DeviceError(format("MPI cannot be started: {}", text_of(code)));
-    MpiGroup* notes = nullptr;
-    if (const int code = mpi_transport().split(world, 0, 0, &notes); code != 0) throw DeviceError(format("MPI: {}", text_of(code)));
-    attendance.emplace(notes);
-    meet();
-  }
-  // Finalizing waits for all ranks, so they come to a barrier first. A rank that has failed ends at once.
-  ~Session() {
-    progress.reset();
-    if (lost || std::uncaught_exceptions() > 0) return;
-    try {
-      MpiRequest* request = nullptr;
-      if (mpi_transport().barrier(world, &request) != 0 || !wait_for(request, limit_seconds, [](double) {}).done) return;
-      attendance.reset();
-      const EndWithin watch(limit_seconds, format("rank {}: MPI has not ended on all ranks", mpi_transport().rank(world)));
-      mpi_transport().close();
-    } catch (const Error& e) {
-      log::warn("MPI is not finalized: {}", e.what());
-    }
-  }
-  Session(const Session&) = delete;
-
-  // No call of MPI follows.
-  void lose() { lost = true, progress->forget(); }
-
-  MpiGroup* world = nullptr;
-  double limit_seconds;
-  bool lost = false;
-  std::optional<Attendance> attendance;
-  std::optional<Progress> progress{std::in_place};  // of begun sends
-  std::vector<std::string> hosts;                   // of ranks
-
- private:
-  void meet() {
-    constexpr std::size_t room = 65;
-    hosts.resize(std::size_t(mpi_transport().size(world)));
-    std::vector<char> names(hosts.size() * room, 0);
-    host_name().copy(names.data() + std::size_t(mpi_transport().rank(world)) * room, room - 1);
-    MpiRequest* request = nullptr;
-    if (const int code = mpi_transport().all_gather(world, nullptr, names.data(), room, &request); code != 0)
-      throw DeviceError(format("MPI: {}", text_of(code)));
-    if (!wait_for(request, limit_seconds, [](double) {}).done)
-      throw CommError({}, mpi_transport().rank(world), int(hosts.size()), -1, -1,
-                      format("not all ranks have come within {} s", limit_seconds));
-    for (std::size_t r = 0; r < hosts.size(); ++r) hosts[r] = names.data() + r * room;
-  }
-};
-
 Tensor part(const Tensor& x, std::int64_t begin, std::int64_t n) { return {x.u8() + std::size_t(begin) * size_of(x.dtype), {n}, x.dtype}; }
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(std::shared_ptr<Session> session, MpiGroup* group)
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MpiGroup* group)
       : Communicator(mpi_transport().rank(group), mpi_transport().size(group)), session_(std::move(session)), group_(group) {}
   ~MpiCommunicator() override {
     if (group_ != session_->world && !session_->lost) mpi_transport().free(group_);
@@ -184,7 +64,7 @@ class MpiCommunicator final : public Communicator {
   [[noreturn]] void lose_late(const Call&, double longest_pause);
   std::vector<int> missing(const Call&, const std::vector<int>& absent) const;
 
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<MpiSession> session_;
   MpiGroup* group_;
   std::map<std::pair<int, std::int64_t>, std::int64_t> begun_;  // sends under way, by receiver and number
   std::deque<std::vector<std::int64_t>> exchanges_;             // under way, in their order: numbers of their parts
@@ -230,7 +110,7 @@ void MpiCommunicator::lose_late(const Call& call, double longest_pause) {
 }
 
 void MpiCommunicator::require(const Call& call, int code) {
-  if (code != 0) lose(call, "MPI: " + text_of(code));
+  if (code != 0) lose(call, "MPI: " + mpi_text(code));
 }
 
 void MpiCommunicator::complete(const Call& call, MpiRequest* request) {
@@ -386,7 +266,7 @@ void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) 
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
   MpiGroup* part = nullptr;
-  const EndWithin watch(session_->limit_seconds, format("rank {} of {}: not all ranks have divided themselves", name_of(rank()), size()));
+  const MpiDeadline watch(session_->limit_seconds, format("rank {} of {}: not all ranks have divided themselves", name_of(rank()), size()));
   require({}, mpi_transport().split(group_, color, key, &part));
   auto made = std::make_unique<MpiCommunicator>(session_, part);
   made->set_step(step());
@@ -400,7 +280,7 @@ std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   const LaunchedRank launched = launched_rank_from_environment();
   require_mpi_start(launched, environment_variable);
   require_mpi_file_size();
-  auto session = std::make_shared<Session>(launched, limit_seconds);
+  auto session = std::make_shared<MpiSession>(launched, limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);
 }

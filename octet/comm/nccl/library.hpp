@@ -1,6 +1,6 @@
 #pragma once
 
-// NCCL's functions, found when first used. Only for nccl.cpp, where NCCL's header is known to exist.
+// NCCL's functions, found when first used. Only for sources of this folder, where NCCL's header is known to exist.
 
 #include <nccl.h>
 

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <deque>
 
 #include "octet/base/file.hpp"
 #include "octet/io/tensor_folder.hpp"
@@ -94,21 +96,24 @@ ModelShape tiny(const std::string& family) {
   return s;
 }
 
-/// A model with storage, its parameters all different, and the bias of its only router.
+/// A model with storage, its parameters all different, and the biases of its routers.
 struct Weights {
   explicit Weights(const ModelShape& shape, std::uint64_t seed)
       : stream(Device::cpu), precision({.recipe = "fp32"}), model(make_model(shape, {}, precision)), parameters(stream, *model, false) {
     list = parameters.list();
-    bias.value = Stored::plain({values.data(), bias.shape, DType::f32});
-    if (shape.experts.biased) list.push_back(&bias);
+    for (const std::int64_t layer : shape.layers_with_experts()) {
+      Parameter& bias = biases.emplace_back(format("layers.{}.mlp.router.bias", layer), Shape{3}, Init{}, ParameterRole::vector);
+      bias.value = Stored::plain({values[std::size_t(layer)].data(), bias.shape, DType::f32});
+      if (shape.experts.biased) list.push_back(&bias);
+    }
     for (Parameter* p : list) {
       Parameter normal(p->path, p->shape);
       normal.value = p->value;
       nn::initialize(stream, normal, seed);
     }
   }
-  std::vector<float> values = std::vector<float>(3);
-  Parameter bias{"layers.1.mlp.router.bias", {3}, {}, ParameterRole::vector};
+  std::array<std::array<float, 3>, 4> values{};
+  std::deque<Parameter> biases;
   Stream stream;
   scaling::Precision precision;
   std::unique_ptr<Model> model;
@@ -219,6 +224,58 @@ TEST(DeepSeek, BlocksThatPredictFurtherTokensAreKeptAsCodesAndAsValues) {
   EXPECT_FALSE(values.find("model.layers.2.eh_proj.weight_scale_inv"));
   EXPECT_EQ(io::to_f32(values.tensor("model.layers.2.eh_proj.weight")), (std::vector<float>{0.5f, 1, 224, -0.5f, 0x1p-10f, 0}));
   EXPECT_EQ(io::to_f32(values.tensor("model.layers.2.enorm.weight")), (std::vector<float>{1, 2}));
+}
+
+// As in DeepSeek-V3's folder: model.layers.61, with its own copies of embedding and head.
+TEST(DeepSeek, LayersThatPredictFurtherTokensAndTrainHaveTheNamesOfPublishedFolders) {
+  const Scratch scratch;
+  ModelShape shape = tiny("deepseek_v3");
+  shape.mtp_depth = 1;
+  const Weights from(shape, 1);
+  save_hugging_face(scratch.at("model"), shape, from.list);
+  const std::string all = listed(scratch.at("model"));
+  for (const char* tensor : {"embed_tokens.weight 19 12", "enorm.weight 12", "hnorm.weight 12", "eh_proj.weight 12 24",
+                             "shared_head.norm.weight 12", "shared_head.head.weight 19 12", "self_attn.q_a_proj.weight 6 12",
+                             "input_layernorm.weight 12", "mlp.experts.2.down_proj.weight 12 5", "mlp.gate.e_score_correction_bias 3"})
+    EXPECT_TRUE(has(all, "model.layers.2." + std::string(tensor) + "\n")) << tensor << "\n" << all;
+  const io::TensorFolder files = io::TensorFolder::open(scratch.at("model"));
+  EXPECT_EQ(io::to_f32(files.tensor("model.layers.2.shared_head.head.weight")), io::to_f32(files.tensor("lm_head.weight")));
+  ModelShape read = read_hugging_face_shape(scratch.at("model"));
+  EXPECT_EQ(read, shape.of_files()) << "a folder does not say which layers train";
+  EXPECT_EQ(read.kept_layers, 1);
+  Weights to(shape, 2);
+  load_hugging_face(scratch.at("model"), shape, to.list);
+  for (std::size_t i = 0; i < from.list.size(); ++i) {
+    const Parameter &a = *from.list[i], &b = *to.list[i];
+    const bool same = std::memcmp(a.value.codes.data, b.value.codes.data, std::size_t(a.shape.count()) * sizeof(float)) == 0;
+    EXPECT_TRUE(same || !a.path.starts_with("layers.2.")) << a.path;
+  }
+  // Of a folder with codes, those of eh_proj have scales in blocks; norms, embedding and head are values.
+  save_hugging_face(scratch.at("codes"), shape, from.list, WeightForm::named("fp8-block128"));
+  EXPECT_TRUE(has(listed(scratch.at("codes")), "model.layers.2.eh_proj.weight_scale_inv 1 1\n"));
+  load_hugging_face(scratch.at("codes"), shape, to.list);
+}
+
+TEST(DeepSeek, AFolderWhoseCopyOfTheHeadDiffersIsRefused) {
+  const Scratch scratch;
+  ModelShape shape = tiny("deepseek_v3");
+  shape.mtp_depth = 1;
+  const Weights from(shape, 1);
+  save_hugging_face(scratch.at("first"), shape, from.list);
+  const io::TensorFolder first = io::TensorFolder::open(scratch.at("first"));
+  std::vector<io::TensorSpec> specs;
+  for (const auto name : first.names()) {
+    const io::TensorView t = first.tensor(name);
+    specs.push_back({std::string(name), t.dtype, {t.shape.begin(), t.shape.end()}});
+  }
+  const std::string copy = "model.layers.2.shared_head.head.weight";
+  io::TensorFolderWriter writer(scratch.at("model"), specs);
+  for (const auto name : first.names()) writer.append(name, first.tensor(name == copy ? "model.embed_tokens.weight" : name).bytes);
+  writer.commit();
+  write_file(scratch.at("model/config.json"), read_file(scratch.at("first/config.json"), 1 << 20));
+  Weights to(shape, 2);
+  const std::string error = error_of<DataError>([&] { load_hugging_face(scratch.at("model"), shape, to.list); });
+  EXPECT_TRUE(has(error, "\"" + copy + "\" differs from the head, which it repeats")) << error;
 }
 
 TEST(DeepSeek, ABlockThatConfigJsonDoesNotNameIsUnexpected) {

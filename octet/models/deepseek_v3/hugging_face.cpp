@@ -25,14 +25,15 @@ ModelShape read_deepseek_v3(const json::Fields& config) {
 void write_deepseek_v3(const ModelShape& s, json::Value& config) {
   write_deepseek(s, config);
   const ExpertsShape& e = s.experts;
+  const std::int64_t ahead = s.of_files().kept_layers;
   config.set("scoring_func", "sigmoid").set("topk_method", "noaux_tc").set("norm_topk_prob", e.normalize);
-  config.set("n_group", e.groups).set("topk_group", e.kept_groups).set("num_nextn_predict_layers", s.kept_layers);
+  config.set("n_group", e.groups).set("topk_group", e.kept_groups).set("num_nextn_predict_layers", ahead);
   config.set("rope_interleave", s.latent.pairs == ops::RopePairs::neighbours);
 }
 
-// The modules that predict further tokens are blocks behind the last one.
+// Modules that predict further tokens and do not train are blocks behind all that do.
 bool keeps(const ModelShape& s, std::string_view name) {
-  for (std::int64_t i = s.layers; i < s.layers + s.kept_layers; ++i)
+  for (std::int64_t i = s.all_layers(); i < s.all_layers() + s.kept_layers; ++i)
     if (name.starts_with(format("model.layers.{}.", i))) return true;
   return false;
 }

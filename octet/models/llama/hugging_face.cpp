@@ -87,6 +87,10 @@ struct AddSlice {
   void operator()(const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows, bool wide = false) const {
     out.push_back({.name = theirs + name, .parameter = ours + parameter, .first = first, .rows = rows, .wide = wide});
   }
+  void of_stack(std::int64_t stack, const std::string& name, const char* parameter, std::int64_t first, std::int64_t rows) const {
+    (*this)(name, parameter, first, rows);
+    out.back().stack = stack;
+  }
 };
 
 // One tensor per expert and matrix there, one parameter of all experts here: gate and up of each are neighbours.
@@ -95,9 +99,9 @@ void add_experts(const ModelShape& s, const ExpertNames& names, const AddSlice& 
   add(names.router, "mlp.router.weight", 0, e.number);
   for (std::int64_t i = 0; i < e.number; ++i) {
     const std::string expert = format("{}{}.", names.experts, i);
-    add(expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
-    add(expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
-    add(expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
+    add.of_stack(e.number, expert + names.gate + ".weight", "mlp.experts.gate_up.weight", 2 * i * e.width, e.width);
+    add.of_stack(e.number, expert + names.up + ".weight", "mlp.experts.gate_up.weight", (2 * i + 1) * e.width, e.width);
+    add.of_stack(e.number, expert + names.down + ".weight", "mlp.experts.down.weight", i * s.width, s.width);
   }
   if (e.biased) add(names.bias, "mlp.router.bias", 0, e.number, true);
   if (e.shared == 0) return;
@@ -147,12 +151,26 @@ void add_mlp(const ModelShape& s, const AddSlice& add) {
   add("mlp.down_proj.bias", "mlp.down.bias", 0, s.width);
 }
 
+// Of a layer that predicts further tokens, beside its block. Files repeat the embedding and the head.
+void add_ahead(const ModelShape& s, const std::string& head, const AddSlice& add) {
+  const auto repeat = [&](const char* name, const std::string& parameter) {
+    add.out.push_back({.name = add.theirs + name, .parameter = parameter, .rows = s.vocabulary, .alias = true, .written = true});
+  };
+  repeat("embed_tokens.weight", "embedding.weight");
+  add("enorm.weight", "enorm.weight", 0, s.width), add("hnorm.weight", "hnorm.weight", 0, s.width);
+  add("eh_proj.weight", "eh_proj.weight", 0, s.width);
+  add("shared_head.norm.weight", "head_norm.weight", 0, s.width);
+  repeat("shared_head.head.weight", head);
+}
+
 }  // namespace
 
 std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant, const ExpertNames& names) {
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
-  for (std::int64_t i = 0; i < s.layers; ++i) {
+  const std::string head = s.tied ? "embedding.weight" : "lm_head.weight";
+  for (std::int64_t i = 0; i < s.all_layers(); ++i) {
     const AddSlice add{out, format("model.layers.{}.", i), format("layers.{}.", i)};
+    if (i >= s.layers) add_ahead(s, head, add);
     const bool ends = variant.norms != LlamaVariant::Norms::before, begins = variant.norms != LlamaVariant::Norms::after;
     if (begins) add("input_layernorm.weight", "norm1.weight", 0, s.width);
     if (s.latent) add_latents(s, add);
@@ -166,8 +184,7 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVari
     if (ends) add("post_feedforward_layernorm.weight", "mlp_norm.weight", 0, s.width);
   }
   out.push_back({"model.norm.weight", "norm.weight", 0, s.width});
-  out.push_back(
-      {.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
+  out.push_back({.name = "lm_head.weight", .parameter = head, .rows = s.vocabulary, .alias = s.tied});
   return out;
 }
 

@@ -18,9 +18,10 @@ void advance_amax_history(const ops::AmaxHistory& a) {
     const int n = slots - first < width ? int(slots - first) : width;
     const Vec amax = ops::advance_slots(Lane{}, Part{first, n}, history, length, stride, a.choice == ops::AmaxChoice::most_recent);
     for (int i = 0; i < n; ++i) {
-      float& scale = a.scale.f32()[(first + i) * ops::scale_slot_floats];
+      const std::int32_t place = a.places.as<std::int32_t>()[first + i];
+      float& scale = a.scale.f32()[place];
       scale = scale_from_history(amax[i], a.format_max.f32()[first + i] * headroom, scale);
-      a.descale.f32()[(first + i) * ops::scale_slot_floats] = 1.0f / scale;
+      a.descale.f32()[place] = 1.0f / scale;
     }
   });
 }

@@ -14,6 +14,7 @@ struct SlotLanes {
 
 struct Table {
   float *history, *scale, *descale;
+  const std::int32_t* places;
   const float *format_max, *skip;
   std::int64_t length, slots, stride;
   float headroom;
@@ -28,9 +29,10 @@ __global__ void amax_history_kernel(const Table t) {
     return;
   }
   const float amax = ops::advance_slots(SlotLanes{}, slot, t.history, t.length, t.stride, t.most_recent);
-  float& scale = t.scale[slot * ops::scale_slot_floats];
+  const std::int32_t place = t.places[slot];
+  float& scale = t.scale[place];
   scale = scale_from_history(amax, t.format_max[slot] * t.headroom, scale);
-  t.descale[slot * ops::scale_slot_floats] = 1.0f / scale;
+  t.descale[place] = 1.0f / scale;
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ void advance_amax_history(Queue queue, const ops::AmaxHistory& a) {
   const Table table{a.history.f32() + a.first,
                     a.scale.f32(),
                     a.descale.f32(),
+                    a.places.as<std::int32_t>(),
                     a.format_max.f32(),
                     a.skip.f32(),
                     a.history.shape[0],

@@ -35,6 +35,14 @@ struct Slot {
   }
 };
 
+// Each slot's scale is the first of its 256 bytes.
+Tensor places_of(Stream& stream, std::int64_t slots) {
+  const Tensor places = stream.empty({slots}, DType::i32);
+  for (std::int64_t n = 0; stream.device() == Device::cpu && n < slots; ++n)
+    places.as<std::int32_t>()[n] = std::int32_t(n * scale_slot_floats);
+  return places;
+}
+
 struct Table {
   Stream stream{Device::cpu};
   AmaxHistory args;
@@ -42,6 +50,7 @@ struct Table {
     args = {.history = stream.zeros({length, slots}, DType::f32),
             .scale = stream.empty({slots, scale_slot_floats}, DType::f32),
             .descale = stream.empty({slots, scale_slot_floats}, DType::f32),
+            .places = places_of(stream, slots),
             .format_max = stream.empty({slots}, DType::f32)};
     std::fill_n(args.scale.f32(), args.scale.count(), 1.0f);
     std::fill_n(args.descale.f32(), args.descale.count(), 1.0f);
@@ -149,7 +158,8 @@ TEST(AmaxHistory, ASkippedStepClearsTheCurrentRowAndNothingElse) {
 TEST(AmaxHistory, OfAFewColumnsLeavesTheOthersAlone) {
   for (const float skip : {0.0f, 1.0f}) {
     Table few(4, 19), all(4, 19 + 5 + 30);
-    all.args.first = 5, all.args.scale = few.args.scale, all.args.descale = few.args.descale, all.args.format_max = few.args.format_max;
+    all.args.first = 5, all.args.scale = few.args.scale, all.args.descale = few.args.descale, all.args.places = few.args.places,
+    all.args.format_max = few.args.format_max;
     Table alone(4, 19);
     const auto column = [](std::int64_t n) { return n < 5 || n >= 24 ? -1 : n - 5; };
     for (std::int64_t i = 0; i < 4; ++i)
@@ -186,22 +196,46 @@ TEST(AmaxHistory, DryRunNeedsTheSameMemory) {
   for (const std::int64_t slots : {0, 1, 37})
     testing::expect_dry_run_agrees([slots](Stream& s) {
       const auto table = [&] { return s.zeros({slots, scale_slot_floats}, DType::f32); };
-      advance_amax_history(
-          s,
-          {.history = s.zeros({3, slots}, DType::f32), .scale = table(), .descale = table(), .format_max = s.zeros({slots}, DType::f32)});
+      advance_amax_history(s, {.history = s.zeros({3, slots}, DType::f32),
+                               .scale = table(),
+                               .descale = table(),
+                               .places = places_of(s, slots),
+                               .format_max = s.zeros({slots}, DType::f32)});
     });
+}
+
+TEST(AmaxHistory, ScalesOfSeveralSlotsMayBeNeighbours) {
+  Table apart(4, 7), together(4, 7);
+  for (std::int32_t n = 2; n < 6; ++n) together.args.places.as<std::int32_t>()[n] = 2 * std::int32_t(scale_slot_floats) + n - 2;
+  for (int step = 0; step < 3; ++step) {
+    for (Table* t : {&apart, &together}) {
+      for (std::int64_t n = 0; n < 7; ++n) t->args.history.f32()[n] = injected(n, step);
+      advance_amax_history(t->stream, t->args);
+    }
+    for (std::int64_t n = 0; n < 7; ++n) {
+      const std::int32_t place = together.args.places.as<std::int32_t>()[n];
+      EXPECT_EQ(bits_of(together.args.scale.f32()[place]), bits_of(apart.scale(n))) << n;
+      EXPECT_EQ(bits_of(together.args.descale.f32()[place]), bits_of(apart.descale(n))) << n;
+    }
+  }
 }
 
 TEST(AmaxHistory, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor history = s.empty({3, 5}, DType::f32), table = s.empty({5, 64}, DType::f32), maxima = s.empty({5}, DType::f32);
-  EXPECT_THROW(advance_amax_history(s, {.history = maxima, .scale = table, .descale = table, .format_max = maxima}), ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = maxima, .descale = table, .format_max = maxima}), ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = history}), ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .skip = maxima}),
+  const Tensor history = s.empty({3, 5}, DType::f32), table = s.empty({5, 64}, DType::f32), maxima = s.empty({5}, DType::f32),
+               places = s.empty({5}, DType::i32);
+  EXPECT_THROW(advance_amax_history(s, {.history = maxima, .scale = table, .descale = table, .places = places, .format_max = maxima}),
                ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .margin = 65}),
+  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = maxima, .descale = table, .places = places, .format_max = maxima}),
                ContractError);
+  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .places = places, .format_max = history}),
+               ContractError);
+  EXPECT_THROW(advance_amax_history(
+                   s, {.history = history, .scale = table, .descale = table, .places = places, .format_max = maxima, .skip = maxima}),
+               ContractError);
+  EXPECT_THROW(
+      advance_amax_history(s, {.history = history, .scale = table, .descale = table, .places = places, .format_max = maxima, .margin = 65}),
+      ContractError);
 }
 
 }  // namespace

@@ -4,6 +4,12 @@
 
 namespace octet::ops {
 
+/// Columns of a matrix, from `first` on.
+struct ColumnsOf {
+  Tensor of;
+  std::int64_t first = 0;
+};
+
 /// to[t, to_column + c] = from[t, from_column + c] for 0 <= c < columns. from: [T, A], to: [T, B], of one dtype of whole bytes; the two
 /// ranges of memory do not overlap.
 struct CopyColumns {

@@ -10,7 +10,8 @@ void dropout(Stream& stream, const Dropout& d) {
   check(d.probability >= 0 && d.probability < 1, "dropout: a probability of {} is not in [0, 1)", d.probability);
   check(d.numbers && d.numbers.dtype == DType::i64 && d.numbers.shape == Shape{dropout_numbers},
         "dropout: wants numbers i64 [{}], got {} {}", dropout_numbers, d.numbers.dtype, d.numbers.shape);
-  const std::int64_t tokens = d.x.shape[d.tokens_last ? 1 : 0];
+  check(d.member >= 0 && d.member < d.members, "dropout: there is no member {} of {}", d.member, d.members);
+  const std::int64_t tokens = d.x.shape[d.tokens_last ? 1 : 0] * d.members;
   check(d.sequence > 0 && tokens % d.sequence == 0, "dropout: {} tokens are no sequences of {}", tokens, d.sequence);
   check(d.first_column >= 0, "dropout: begins at column {}", d.first_column);
   stream.count({.ops = 1, .bytes = double(d.x.bytes()) + (d.accumulate ? 2.0 : 1.0) * double(d.y.bytes())});

@@ -18,12 +18,13 @@ struct Dropout {
   Tensor y;  // the same shape and type; may be x
   bool tokens_last = false;
   bool accumulate = false;
-  double probability = 0;     // p, in [0, 1)
-  std::uint64_t key = 0;      // of the draws of this matrix
-  Tensor numbers;             // i64 [3] in the device's memory: seed, updates before this one, number of these T tokens among equal ones
-  std::int64_t sequence = 0;  // tokens that each sequence has here; T is a multiple
-  SequencePart part = {};     // of each sequence that is here
+  double probability = 0;  // p, in [0, 1)
+  std::uint64_t key = 0;   // of the draws of this matrix
+  Tensor numbers;  // i64 [3] in the device's memory: seed, updates before this one, number of the tokens of all members among equal ones
+  std::int64_t sequence = 0;      // tokens that each sequence has here; those of all members are a multiple
+  SequencePart part = {};         // of each sequence that is here
   std::int64_t first_column = 0;  // of these C in the whole matrix
+  int member = 0, members = 1;    // of equal parts of the rows of all sequences here, in their order: these T are those of one member
 };
 /// Throws ContractError on other shapes, dtypes or probabilities.
 void dropout(Stream&, const Dropout&);

@@ -11,7 +11,7 @@ struct DropoutMask {
   std::uint64_t key;
   std::uint32_t least;  // a smaller word drops its value
   float factor;
-  std::int64_t tokens, columns, first_column, sequence;
+  std::int64_t tokens, first_token, all_tokens, columns, first_column, sequence;
   SequencePart part;
   bool accumulate;
   std::int64_t token_stride, column_stride;  // of values in memory
@@ -21,6 +21,8 @@ struct DropoutMask {
         least(std::uint32_t(d.probability * 0x1p32)),
         factor(float(1 / (1 - d.probability))),
         tokens(d.x.shape[d.tokens_last ? 1 : 0]),
+        first_token(tokens * d.member),
+        all_tokens(tokens * d.members),
         columns(d.x.shape[d.tokens_last ? 0 : 1]),
         first_column(d.first_column),
         sequence(d.sequence),
@@ -31,9 +33,10 @@ struct DropoutMask {
 
   /// Counters of a token.
   OCTET_HD std::int64_t counters() const { return (first_column % 4 + columns + 3) / 4; }
-  /// The number of token t in its step.
-  OCTET_HD std::int64_t token(std::int64_t t, const std::int64_t* numbers) const {
-    const std::int64_t whole = part ? part.whole : sequence, before = numbers[dropout_batch] * (tokens / sequence);
+  /// The number in its step of the token of a row.
+  OCTET_HD std::int64_t token(std::int64_t row, const std::int64_t* numbers) const {
+    const std::int64_t whole = part ? part.whole : sequence, before = numbers[dropout_batch] * (all_tokens / sequence);
+    const std::int64_t t = first_token + row;
     return (before + t / sequence) * whole + part.place(t % sequence, sequence);
   }
 };

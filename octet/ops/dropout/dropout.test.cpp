@@ -61,6 +61,24 @@ TEST(Dropout, KeepsWhatItsDrawsSayInBothOrdersAndTypes) {
         }
 }
 
+// Rows of three sequences, of which each of four members has three quarters.
+TEST(Dropout, AMemberDropsInItsRowsWhatOneDropsThere) {
+  constexpr std::int64_t sequence = 8, columns = 12;
+  constexpr int members = 4;
+  Stream s(Device::cpu);
+  const Tensor x = gaussian_tensor(s, {3 * sequence, columns}, 1), whole = s.empty(x.shape, DType::f32),
+               parts = s.empty(x.shape, DType::f32);
+  const std::int64_t own = x.shape[0] / members;
+  const Dropout all{.x = x, .y = whole, .probability = 0.5, .key = key, .numbers = numbers_of(s), .sequence = sequence};
+  dropout(s, all);
+  for (int m = 0; m < members; ++m) {
+    Dropout part = all;
+    part.x = x.rows(m * own, own), part.y = parts.rows(m * own, own), part.member = m, part.members = members;
+    dropout(s, part);
+  }
+  EXPECT_EQ(testing::bytes(parts), testing::bytes(whole));
+}
+
 // Two segments of a sequence, and a part of the columns.
 TEST(Dropout, AMemberDropsWhatOneDropsThere) {
   constexpr std::int64_t sequence = 16, columns = 12;

@@ -4,9 +4,7 @@ namespace octet::ops {
 
 bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor(); }
 
-bool descale_per_matrix(const Quantized& q) {
-  return q.descales && !one_descale(q) && !q.block.whole_rows() && (q.block.rows == 0 || q.block.cols == 0);
-}
+bool descale_per_matrix(const Quantized& q) { return q.descales && q.block.whole_matrices() && !q.block.whole_tensor(); }
 
 namespace {
 bool leaves_factor(const Quantized& q) { return one_descale(q) || descale_per_matrix(q); }

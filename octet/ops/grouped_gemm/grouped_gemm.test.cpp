@@ -5,7 +5,6 @@
 #include "octet/ops/gather_rows/gather_rows.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/stack.hpp"
 #include "tests/testing/experts.hpp"
 #include "tests/testing/sinks.hpp"
 
@@ -63,9 +62,9 @@ Operands make_operands(Stream& s, const MapCase& c, const Specs& specs, std::int
                          .cols_region = Lifetime::run,
                          .for_gemm = for_gemm};
   const Tensor stack = gaussian_tensor(s, want.shape, 3, dtype);
-  Sink w = specs.per_matrix ? make_stack_sink(s, spec, want, c.experts) : make_sink(s, spec, want);
-  if (specs.per_matrix) quantize_stack(s, Stored::plain(stack), w);
-  else quantize(s, stack, w);
+  if (specs.per_matrix) spec.scale_each(N);
+  Sink w = make_sink(s, spec, want);
+  quantize(s, stack, w);
   o.x = gathered(K, 1, false), o.dy = gathered(N, 2, true), o.w = w.codes;
   return o;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/ops/columns/columns.hpp"
 #include "octet/ops/rope/rope.hpp"
 
 namespace octet::ops {
@@ -14,12 +15,6 @@ struct LatentHeads {
   std::int64_t plain() const { return heads.head_dim - turned; }
   /// Of keys and values before the shared columns of keys come: per head n of a key, then dv of a value.
   std::int64_t expanded() const { return heads.heads * (plain() + heads.value_dim()); }
-};
-
-/// Columns of a matrix, from `first` on.
-struct ColumnsOf {
-  Tensor of;
-  std::int64_t first = 0;
 };
 
 /// The fused matrix of attention from queries [T, H d], expanded latents [T, H (n + dv)] and the columns of keys [T, r] that all heads

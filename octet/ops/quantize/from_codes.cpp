@@ -13,9 +13,9 @@ void decode(Stream& stream, const Quantized& codes, const QuantizeSpec& spec, co
   OCTET_LAUNCH(stream, decode_operand, codes, spec.decodes_with_descale(codes.block), to);
 }
 
-// Descales of the transposed orientation, in scratch: those of a tensor are the same.
+// Descales of the transposed orientation, in scratch: those of a tensor, or of the matrices of a stack, are the same.
 Tensor transposed_descales(Stream& stream, const Quantized& q) {
-  if (q.block.whole_tensor()) return q.descales;
+  if (q.block.whole_matrices()) return q.descales;
   return stream.empty(descale_shape(q.block, q.descales.dtype, q.cols(), q.rows()), q.descales.dtype);
 }
 
@@ -23,7 +23,7 @@ void fill_columns(Stream& stream, const Quantized& codes, const QuantizeSpec& sp
   if (!cols.decoded) {
     if (!cols.transposed) return transpose_codes(stream, codes, cols);
     // The codes themselves, in the order of the rows: only the table of descales has another.
-    if (!codes.block.whole_tensor())
+    if (!codes.block.whole_matrices())
       OCTET_LAUNCH(stream, transpose_descales, ceil_div(codes.rows(), codes.block.rows), ceil_div(codes.cols(), codes.block.cols),
                    codes.descales, cols.descales);
     return;
@@ -31,6 +31,7 @@ void fill_columns(Stream& stream, const Quantized& codes, const QuantizeSpec& sp
   if (cols.transposed) return decode(stream, codes, spec, cols.codes);
   const Scope scope(stream);
   Quantized turned = codes;
+  turned.block = codes.block.transposed();
   turned.codes = stream.empty(cols.codes.shape, codes.codes.dtype);
   turned.descales = transposed_descales(stream, codes);
   transpose_codes(stream, codes, turned);
@@ -56,11 +57,11 @@ void transpose_codes(Stream& stream, const Quantized& from, const Quantized& to)
             !to.transposed && rows % least_side == 0 && cols % least_side == 0,
         "transpose_codes: wants [R, C] and [C, R] of one 8-bit format, multiples of {}, got {} {} and {} {}", least_side, from.codes.dtype,
         from.codes.shape, to.codes.dtype, to.codes.shape);
-  const bool one = from.block.whole_tensor();
-  check(to.block == from.block && (one || from.block == ScaleBlock{128, 128}) && from.descales.dtype == DType::f32 &&
+  const bool one = from.block.whole_matrices();
+  check(to.block == from.block.transposed() && (one || from.block == ScaleBlock{128, 128}) && from.descales.dtype == DType::f32 &&
             to.descales.dtype == DType::f32 && to.descales.shape == descale_shape(to.block, DType::f32, cols, rows),
-        "transpose_codes: wants f32 descales per tensor or 128x128 of both, got {} of {} and {} of {}", from.descales.shape, from.block,
-        to.descales.shape, to.block);
+        "transpose_codes: wants f32 descales per tensor, matrix or 128x128 of both, got {} of {} and {} of {}", from.descales.shape,
+        from.block, to.descales.shape, to.block);
   stream.count({.ops = 1, .bytes = double(from.codes.bytes() + to.codes.bytes())});
   OCTET_LAUNCH(stream, transpose_bytes, from.codes, to.codes);
   if (!one) OCTET_LAUNCH(stream, transpose_descales, ceil_div(rows, 128), ceil_div(cols, 128), from.descales, to.descales);

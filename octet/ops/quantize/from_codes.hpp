@@ -10,8 +10,9 @@ namespace octet::ops {
 /// Throws ContractError unless both orientations have equal codes (QuantizeSpec::same_codes).
 void fill_from_codes(Stream&, const Quantized& codes, Sink&);
 
-/// to [C, R] = the transpose of from [R, C], K-contiguous 8-bit codes both, with the descales of their blocks: f32, per tensor or 128x128.
-/// One descale per tensor is shared or copied. R and C are multiples of 16. Throws ContractError on other shapes, dtypes or blocks.
+/// to [C, R] = the transpose of from [R, C], K-contiguous 8-bit codes both, with the descales of their blocks: f32, per tensor, matrix
+/// of a stack, or 128x128. Those of tensors and matrices are shared or copied. R and C are multiples of 16. Throws ContractError on other
+/// shapes, dtypes or blocks.
 void transpose_codes(Stream&, const Quantized& from, const Quantized& to);
 
 }  // namespace octet::ops

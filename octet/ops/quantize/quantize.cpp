@@ -1,4 +1,5 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/ops/quantize/stack.hpp"
 
 namespace octet::ops {
 namespace {
@@ -22,6 +23,7 @@ void quantize(Stream& stream, const Tensor& x, Sink& sink) {
     OCTET_LAUNCH(stream, decode_operand, Quantized{.codes = x}, false, sink.plain);
     return;
   }
+  if (is_stack(sink.spec)) return quantize_stack(stream, Stored::plain(x), sink);
   check(is_wide(x.dtype) && (x.dtype == sink.dtype || x.dtype == DType::f32 || sink.dtype == DType::f32), "quantize: no way from {} to {}",
         x.dtype, sink.dtype);
   count_quantized(stream, x, sink);
@@ -44,6 +46,7 @@ void quantize(Stream& stream, const Stored& x, Sink& sink) {
   if (!x.scales) return quantize(stream, x.values(), sink);
   check(scales_tensor(x.storage) && x.shape() == sink.shape, "quantize: wants {} of f32, bf16, f16 or e4m3_tensor, got {} {}", sink.shape,
         x.storage, x.shape());
+  if (is_stack(sink.spec)) return quantize_stack(stream, x, sink);
   const bool plain = !sink.spec.quantizes(), halves = x.storage == Storage::f16;
   if (plain && (halves || is_wide(sink.plain.dtype))) return decode(stream, x, sink.plain);
   check(plain || sink.dtype == DType::f32, "quantize: values of {} have a sink of f32, got {}", x.storage, sink.dtype);

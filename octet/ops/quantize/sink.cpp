@@ -1,5 +1,7 @@
 #include "octet/ops/quantize/sink.hpp"
 
+#include "octet/ops/quantize/stack.hpp"
+
 namespace octet::ops {
 namespace {
 
@@ -84,6 +86,7 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
         spec.format, want.shape);
   const auto rows = want.shape[0], cols = want.shape[1];
   const bool gpu = stream.target().device == Device::cuda;
+  if (is_stack(spec)) check_stack(stream, spec, want.shape);
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
   if (!spec.quantizes()) {
     sink.plain = want.plain ? want.plain : stream.empty(want.shape, want.dtype, want.cols_region, want.category);
@@ -92,15 +95,15 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
     return sink;
   }
   QuantizeSpec as = spec;
-  if (want.codes && spec.rows.whole_tensor()) as.scale = as.descale = want.codes.descales;  // its memory serves all orientations
+  if (want.codes && spec.rows.whole_matrices()) as.scale = as.descale = want.codes.descales;  // its memory serves all orientations
   if (want.for_gemm && !gpu) sink.codes = CpuOperands(stream, as, want).make();
   else {
     if (want.cols) sink.codes.cols = operand(stream, as, spec.cols, cols, rows, want.cols_region, want.category);
     if (want.rows) sink.codes.rows = want.codes ? want.codes : operand(stream, as, spec.rows, rows, cols, want.rows_region, want.category);
   }
   if (want.codes) return sink;
-  // Both per tensor, the two orientations share one scale, so one descale, with the longer of both lifetimes.
-  if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
+  // Both per tensor or matrix, the two orientations share scales, so one table of descales, with the longer of both lifetimes.
+  if (want.rows && want.cols && spec.scales_matrices()) sink.codes.rows.descales = sink.codes.cols.descales;
   if (want.plain) sink.plain = want.plain;
   else if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, want.category);
   else if (!spec.local(want.cols) || (gpu && sink.waits())) sink.plain = stream.empty(want.shape, want.dtype, want.rows_region);

@@ -40,13 +40,14 @@ BlockRule rule_of(const QuantizeSpec& spec, DType values) {
   constexpr float most_f32 = 0x1.fffffep127f, most_bf16 = 0x1.fep127f;
   return {.rule = spec.rule,
           .format_max = format_max(spec.format),
-          .overflow = spec.rows.whole_tensor() || values == DType::f32 ? most_f32 : most_bf16};
+          .overflow = spec.rows.whole_matrices() || values == DType::f32 ? most_f32 : most_bf16};
 }
 
 }  // namespace
 
 bool can_quantize_slices(const QuantizeSpec& spec, const Shape& matrix) {
-  return spec.encodes_slices() && matrix.rank == 2 && matrix[0] % least_side == 0 && matrix[1] % least_side == 0;
+  return spec.encodes_slices() && matrix.rank == 2 && matrix[0] % least_side == 0 && matrix[1] % least_side == 0 &&
+         spec.rows.rows % least_side == 0;
 }
 
 void slice_maxima(Stream& stream, const StoredSlice& x, ScaleBlock block, const Tensor& maxima) {
@@ -79,21 +80,22 @@ void scales_of_maxima(Stream& stream, const QuantizeSpec& spec, DType values, co
 
 void quantize_slice(Stream& stream, const StoredSlice& x, const QuantizeSpec& spec, const Tensor& scales, const Tensor& codes) {
   check_slice(x), check_quantizable(spec);
-  check(spec.encodes_slices(), "slice: wants one scale per tensor or per 128x128 with f32 descales, got {} and {}", spec.rows, spec.cols);
+  check(spec.encodes_slices(), "slice: wants one scale per tensor, matrix or 128x128 with f32 descales, got {} and {}", spec.rows,
+        spec.cols);
   check(codes.dtype == spec.format && codes.count() == x.stored.count(), "slice: codes must be {} [{}], got {} {}", spec.format,
         x.stored.count(), codes.dtype, codes.shape);
   const Tensor table = spec.scale_known() ? spec.scale : scales;
   check_table("scales", table, spec.rows, x.whole);
-  quantize_slice_in_blocks(stream, x, spec, table_of(table, spec.rows, x.whole), codes);
-}
-
-void quantize_slice_in_blocks(Stream& stream, const StoredSlice& x, const QuantizeSpec& spec, const BlockTable& scales,
-                              const Tensor& codes) {
+  const ScaleBlock of_maxima = spec.rows.whole_matrices() ? spec.rows : ScaleBlock{};
+  if (spec.amax) check_table("maxima", spec.amax, of_maxima, x.whole);
   if (codes.count() == 0) return;
   const Scope scope(stream);
   const MatrixSlice slice = readable(stream, x);
   stream.count({.ops = 1, .bytes = double(slice.values.bytes() + codes.bytes())});
-  OCTET_LAUNCH(stream, quantize_slice, slice, spec, scales, codes);
+  OCTET_LAUNCH(
+      stream, quantize_slice, slice, spec,
+      SliceTables{table_of(table, spec.rows, x.whole), table_of(spec.descale, spec.rows, x.whole), table_of(spec.amax, of_maxima, x.whole)},
+      codes);
 }
 
 }  // namespace octet::ops

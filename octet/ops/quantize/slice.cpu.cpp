@@ -28,7 +28,7 @@ struct Pieces {
   }
 };
 
-/// The values of a piece in a block of 128x128 of the matrix.
+/// The values of a piece in an area of the matrix: up to 128x128, of one block.
 struct Area {
   Strip strip;            // rows and columns of the piece
   std::int64_t row, col;  // of its first value in the matrix
@@ -37,23 +37,31 @@ struct Area {
 /// The areas of a piece, numbered.
 struct Areas {
   const Piece& piece;
-  std::int64_t row0, col0, across, count;  // the first block; blocks beside each other, and of all
+  std::int64_t high;                       // rows of the matrix between limits of areas: blocks have whole areas
+  std::int64_t row0, col0, across, count;  // the first area; areas beside each other, and of all
 
-  explicit Areas(const Piece& p)
+  Areas(const Piece& p, ScaleBlock block)
       : piece(p),
-        row0(p.row / strip_size),
+        high(high_of(block)),
+        row0(p.row / high),
         col0(p.col / strip_size),
         across((p.col + p.cols - 1) / strip_size - col0 + 1),
-        count(((p.row + p.rows - 1) / strip_size - row0 + 1) * across) {}
+        count(((p.row + p.rows - 1) / high - row0 + 1) * across) {}
+
+  static std::int64_t high_of(ScaleBlock block) {
+    std::int64_t high = strip_size;
+    while (block.rows % high != 0) high /= 2;
+    return high;
+  }
 
   Area operator[](std::int64_t i) const {
-    const auto range = [](std::int64_t block, std::int64_t begin, std::int64_t n, std::int64_t& first, int& length) {
-      const std::int64_t from = larger(block * strip_size, begin), to = smaller((block + 1) * strip_size, begin + n);
+    const auto range = [](std::int64_t at, std::int64_t size, std::int64_t begin, std::int64_t n, std::int64_t& first, int& length) {
+      const std::int64_t from = larger(at * size, begin), to = smaller((at + 1) * size, begin + n);
       first = from, length = int(to - from);
     };
     Area area{};
-    range(row0 + i / across, piece.row, piece.rows, area.row, area.strip.rows);
-    range(col0 + i % across, piece.col, piece.cols, area.col, area.strip.cols);
+    range(row0 + i / across, high, piece.row, piece.rows, area.row, area.strip.rows);
+    range(col0 + i % across, strip_size, piece.col, piece.cols, area.col, area.strip.cols);
     area.strip.row0 = area.row - piece.row, area.strip.col0 = area.col - piece.col;
     return area;
   }
@@ -80,7 +88,7 @@ template <class F>
 void each_area(const ops::MatrixSlice& s, const Piece& piece, const ops::QuantizeSpec& spec, std::uint8_t* codes, Partial* partials,
                const F& f) {
   const ops::Sink sink = sink_of(piece, spec, read_as(s), codes);
-  const Areas areas(piece);
+  const Areas areas(piece, spec.rows);
   with_types(sink, s.values.dtype, factor_of(s), [&]<class Format>(const auto source) {
     using Source = std::remove_const_t<decltype(source)>;
     const auto* const x = s.values.as<typename Source::Type>() + piece.at;
@@ -114,44 +122,65 @@ class Partials {
   Partial* all_;
 };
 
+// Areas of one piece may share an entry, as all do that of a tensor: each has a place of its own first.
+class Tops {
+ public:
+  explicit Tops(const Areas& areas) : areas_(areas), all_(static_cast<float*>(std::malloc(sizeof(float) * std::size_t(areas.count)))) {}
+  ~Tops() { std::free(all_); }
+  Tops(const Tops&) = delete;
+  Tops& operator=(const Tops&) = delete;
+  float& operator[](std::int64_t i) { return all_[i]; }
+  void raise(const ops::BlockTable& maxima) const {
+    for (std::int64_t i = 0; maxima.at && i < areas_.count; ++i) {
+      float& top = entry(maxima, areas_[i]);
+      top = larger(all_[i], top);
+    }
+  }
+
+ private:
+  const Areas& areas_;
+  float* all_;
+};
+
 }  // namespace
 
-// Areas of one piece may share an entry, as all do that of a tensor: each has a place of its own first.
 void slice_maxima(const ops::MatrixSlice& s, const ops::BlockTable& maxima) {
   Partials partials;
   ops::QuantizeSpec spec;
   spec.format = DType::e4m3, spec.rows = maxima.block;  // no codes are made
   const Pieces pieces(s);
   for (int k = 0; k < pieces.count; ++k) {
-    const Piece& piece = pieces.all[k];
-    const Areas areas(piece);
-    float* const tops = static_cast<float*>(std::malloc(sizeof(float) * std::size_t(areas.count)));
-    each_area(s, piece, spec, nullptr, partials.all(), [&](auto& worker, const auto* x, std::int64_t ld, const Strip& strip, auto i) {
+    const Areas areas(pieces.all[k], maxima.block);
+    Tops tops(areas);
+    each_area(s, areas.piece, spec, nullptr, partials.all(), [&](auto& worker, const auto* x, std::int64_t ld, const Strip& strip, auto i) {
       bool finite = true;
       tops[i] = worker.maximum_of(x, ld, strip, finite);
     });
-    for (std::int64_t i = 0; i < areas.count; ++i) {
-      float& top = entry(maxima, areas[i]);
-      top = larger(tops[i], top);
-    }
-    std::free(tops);
+    tops.raise(maxima);
   }
 }
 
-void quantize_slice(const ops::MatrixSlice& s, const ops::QuantizeSpec& spec, const ops::BlockTable& scales, const Tensor& codes) {
+void quantize_slice(const ops::MatrixSlice& s, const ops::QuantizeSpec& spec, const ops::SliceTables& tables, const Tensor& codes) {
   Partials partials;
   const Pieces pieces(s);
   for (int k = 0; k < pieces.count; ++k) {
-    const Areas areas(pieces.all[k]);
-    each_area(s, pieces.all[k], spec, codes.u8(), partials.all(),
+    const Areas areas(pieces.all[k], spec.rows);
+    Tops tops(areas);
+    each_area(s, areas.piece, spec, codes.u8(), partials.all(),
               [&](auto& worker, const auto* x, std::int64_t ld, const Strip& strip, auto i) {
-                const float scale = entry(scales, areas[i]), descale = spec.scale_known() ? *spec.descale.f32() : 1.0f / scale;
+                const float scale = entry(tables.scales, areas[i]),
+                            descale = spec.scale_known() ? entry(tables.descales, areas[i]) : 1.0f / scale;
+                worker.seen.amax = 0;
                 worker.constant(x, ld, strip, scale, descale, Into::rows);
+                tops[i] = worker.seen.amax;
                 worker.seen.scale_min = worker.seen.scale_max == 0 ? scale : smaller(scale, worker.seen.scale_min);
                 worker.seen.scale_max = larger(scale, worker.seen.scale_max);
               });
+    tops.raise(tables.maxima);
   }
-  report(spec, partials.merged(), s.values.count());
+  ops::QuantizeSpec measured = spec;
+  measured.amax = {};  // raised
+  report(measured, partials.merged(), s.values.count());
 }
 
 }  // namespace octet::cpu::OCTET_ISA

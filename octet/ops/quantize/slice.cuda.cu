@@ -28,7 +28,7 @@ struct Table {
 
   template <class T>
   __device__ __forceinline__ float* of(const SliceValues<T>& s, std::int64_t i) const {
-    if (block_rows == 0) return at;
+    if (at == nullptr || block_rows == 0) return at;
     const std::int64_t e = s.first + i * 8;
     if (block_cols == 0) return at + e / s.cols / block_rows * row_stride;
     return at + e / s.cols / block_rows * row_stride + e % s.cols / block_cols * col_stride;
@@ -36,22 +36,24 @@ struct Table {
 };
 
 /// A warp's threads that have the same entry raise it once.
+__device__ __forceinline__ void raise_together(float* to, float top) {
+  const unsigned same = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(to));
+  const unsigned highest = __reduce_max_sync(same, __float_as_uint(top));
+  if (int(threadIdx.x) % 32 == __ffs(int(same)) - 1) raise(to, __uint_as_float(highest));
+}
+
 template <class T>
 __global__ void __launch_bounds__(slice_threads) slice_maxima_kernel(SliceValues<T> s, Table maxima) {
   const std::int64_t step = std::int64_t(gridDim.x) * slice_threads;
   for (std::int64_t i = std::int64_t(blockIdx.x) * slice_threads + threadIdx.x; i < s.eights; i += step) {
     Tops<float> tops;
     tops.raise(s[i]);
-    float* const to = maxima.of(s, i);
-    const unsigned same = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(to));
-    const unsigned top = __reduce_max_sync(same, __float_as_uint(tops.top()));
-    if (int(threadIdx.x) % 32 == __ffs(int(same)) - 1) raise(to, __uint_as_float(top));
+    raise_together(maxima.of(s, i), tops.top());
   }
 }
 
 struct SliceJob {
-  const float* descale;  // of a known scale, otherwise null
-  float* amax;
+  Table scales, descales, maxima;  // descales of known scales, otherwise null; maxima may be null
   ops::QuantizeHealth* health;
   bool count, noise;
   std::uint8_t* codes;
@@ -64,26 +66,31 @@ __device__ __forceinline__ float least_of_warp(float x) {
 }
 
 template <class Format, class T>
-__global__ void __launch_bounds__(slice_threads) quantize_slice_kernel(SliceValues<T> s, SliceJob job, Table scales) {
+__global__ void __launch_bounds__(slice_threads) quantize_slice_kernel(SliceValues<T> s, SliceJob job) {
   Tally tally;
+  float* seen = nullptr;  // the entry of the maximum that a thread raises last
   float amax = 0, least = INFINITY, greatest = 0;
   const std::int64_t step = std::int64_t(gridDim.x) * slice_threads;
   for (std::int64_t i = std::int64_t(blockIdx.x) * slice_threads + threadIdx.x; i < s.eights; i += step) {
     const Eight<float> x = s[i];
-    const float scale = *scales.of(s, i);
+    const float scale = *job.scales.of(s, i);
     const auto scale_of = [scale](int) { return scale; };
     const uint2 codes = encode_eight<Format>(x, scale_of);
     *reinterpret_cast<uint2*>(job.codes + i * 8) = codes;
     Tops<float> tops;
     tops.raise(x);
+    if (float* const entry = job.maxima.of(s, i); entry != seen) {
+      if (seen != nullptr) raise_together(seen, amax);
+      seen = entry, amax = 0;
+    }
     amax = fmaxf(tops.top(), amax), least = fminf(scale, least), greatest = fmaxf(scale, greatest);
     if (job.health == nullptr) continue;
     count_each<Format>(x, codes, scale_of, tally);
-    if (job.noise) measure_noise<Format>({.descale = job.descale}, x, codes, scale_of, tally);
+    if (job.noise) measure_noise<Format>({.descale = job.descales.of(s, i)}, x, codes, scale_of, tally);
   }
-  amax = -least_of_warp(-amax), least = least_of_warp(least), greatest = -least_of_warp(-greatest);
+  if (seen != nullptr) raise_together(seen, amax);
+  least = least_of_warp(least), greatest = -least_of_warp(-greatest);
   const bool first = threadIdx.x % 32 == 0;
-  if (first && job.amax != nullptr) raise(job.amax, amax);
   if (job.health == nullptr) return;
   if (first && greatest > 0) widen_range(job.health, least, greatest);
   if (job.count) add_count(&job.health->saturated, tally.saturated), add_count(&job.health->flushed, tally.flushed);
@@ -121,17 +128,18 @@ void slice_maxima(Queue queue, const ops::MatrixSlice& s, const ops::BlockTable&
   });
 }
 
-void quantize_slice(Queue queue, const ops::MatrixSlice& s, const ops::QuantizeSpec& spec, const ops::BlockTable& scales,
+void quantize_slice(Queue queue, const ops::MatrixSlice& s, const ops::QuantizeSpec& spec, const ops::SliceTables& tables,
                     const Tensor& codes) {
-  const SliceJob job{.descale = spec.scale_known() ? spec.descale.f32() : nullptr,
-                     .amax = spec.amax.f32(),
+  const SliceJob job{.scales = table_of(tables.scales),
+                     .descales = table_of(tables.descales),
+                     .maxima = table_of(tables.maxima),
                      .health = spec.health,
                      .count = spec.count,
                      .noise = spec.measure_noise,
                      .codes = codes.u8()};
   with_values(s, [&]<class T>(const SliceValues<T>& values, unsigned blocks) {
-    if (spec.format == DType::e5m2) quantize_slice_kernel<E5M2><<<blocks, slice_threads, 0, queue>>>(values, job, table_of(scales));
-    else quantize_slice_kernel<E4M3><<<blocks, slice_threads, 0, queue>>>(values, job, table_of(scales));
+    if (spec.format == DType::e5m2) quantize_slice_kernel<E5M2><<<blocks, slice_threads, 0, queue>>>(values, job);
+    else quantize_slice_kernel<E4M3><<<blocks, slice_threads, 0, queue>>>(values, job);
     launched("quantize_slice_kernel");
   });
 }

@@ -11,9 +11,10 @@
 //   s[b], 1 / s[b]                                      scales_of_maxima(), unless the scale is known
 //   codes[i] = encode(x[i] * s[block of i])             quantize_slice()
 //
-// For specs that encode slices (QuantizeSpec::encodes_slices): one scale per tensor, or per block of 128x128 with f32 descales. R and C are
-// multiples of 16. Slices are values of f32, bf16, f16 or e4m3_tensor; they begin at multiples of 128 of the matrix (StoredSlice), and may
-// be empty. Source: Rajbhandari et al. 2020, "ZeRO", section 5, for the division.
+// For specs that encode slices (QuantizeSpec::encodes_slices): one scale per tensor, per matrix of a stack, or per block of 128x128, with
+// f32 descales. R and C are multiples of 16, and so are the rows of a stack's matrices. Slices are values of f32, bf16, f16 or e4m3_tensor;
+// they begin at multiples of 128 of the matrix (StoredSlice), and may be empty. Source: Rajbhandari et al. 2020, "ZeRO", section 5, for the
+// division.
 
 namespace octet::ops {
 
@@ -30,8 +31,8 @@ void slice_maxima(Stream&, const StoredSlice& x, ScaleBlock block, const Tensor&
 void scales_of_maxima(Stream&, const QuantizeSpec&, DType values, const Tensor& maxima, const Tensor& scales, const Tensor& descales);
 
 /// codes: [n] of the format. `scales`: of scales_of_maxima(), or empty where the spec knows its scale. Raises spec.amax to max |x| of the
-/// slice and adds its values to *spec.health. Workspace: the values as f32, from scratch, for e4m3_tensor only.
-/// Throws ContractError on other shapes or dtypes.
+/// slice, or of its values in each matrix of a stack, and adds its values to *spec.health. Workspace: the values as f32, from scratch, for
+/// e4m3_tensor only. Throws ContractError on other shapes or dtypes.
 void quantize_slice(Stream&, const StoredSlice& x, const QuantizeSpec&, const Tensor& scales, const Tensor& codes);
 
 }  // namespace octet::ops

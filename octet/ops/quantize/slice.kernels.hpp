@@ -17,13 +17,15 @@ struct BlockTable {
   ScaleBlock block;
   DescaleStride stride;
 };
-/// quantize_slice() with the scales of any blocks of the matrix, whose columns are all or multiples of 16.
-void quantize_slice_in_blocks(Stream&, const StoredSlice& x, const QuantizeSpec&, const BlockTable& scales, const Tensor& codes);
+/// Of quantize_slice(): the scales, the descales of known ones, otherwise empty, and the maxima to be raised, or empty.
+struct SliceTables {
+  BlockTable scales, descales, maxima;
+};
 }  // namespace octet::ops
 
 /// Raises the table's values, which are 0 or more.
 OCTET_KERNEL(slice_maxima, const ops::MatrixSlice&, const ops::BlockTable& maxima)
-OCTET_KERNEL(quantize_slice, const ops::MatrixSlice&, const ops::QuantizeSpec&, const ops::BlockTable& scales, const Tensor& codes)
+OCTET_KERNEL(quantize_slice, const ops::MatrixSlice&, const ops::QuantizeSpec&, const ops::SliceTables&, const Tensor& codes)
 
 namespace octet::cuda {
 /// scales[i] and descales[i] of n maxima.

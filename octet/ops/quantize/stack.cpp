@@ -18,10 +18,7 @@ Stored rows_of(const Stored& x, std::int64_t begin, std::int64_t n) {
   return out;
 }
 
-std::int64_t matrices_of(const Sink& sink) {
-  const Quantized& q = sink.codes.rows ? sink.codes.rows : sink.codes.cols;
-  return sink.shape[0] / (sink.codes.rows ? q.block.rows : q.block.cols);
-}
+std::int64_t matrices_of(const Sink& sink) { return sink.shape[0] / sink.spec.rows.rows; }
 
 // Matrix e of an operand as one by itself. Columns that are K-contiguous are not: they get memory of their own.
 Quantized one_of(Stream& stream, const Quantized& q, std::int64_t e, std::int64_t N, bool cols) {
@@ -46,57 +43,49 @@ void quantize_each(Stream& stream, const Stored& x, const Sink& sink, std::int64
   const std::int64_t N = sink.shape[0] / matrices;
   for (std::int64_t e = 0; e < matrices; ++e) {
     const Scope scope(stream);
-    Sink one{.shape = {N, sink.shape[1]}, .dtype = sink.dtype, .spec = sink.spec};
+    Sink one{.shape = {N, sink.shape[1]}, .dtype = sink.dtype, .spec = sink.spec.of_matrix(e)};
     one.codes.rows = one_of(stream, sink.codes.rows, e, N, false), one.codes.cols = one_of(stream, sink.codes.cols, e, N, true);
     quantize(stream, rows_of(x, e * N, N), one);
     if (stream.device() == Device::cpu && sink.codes.cols && !sink.codes.cols.transposed) put_columns(one.codes.cols, sink.codes.cols, e);
   }
 }
 
-// On a GPU all at once: maxima, scales, codes of rows, and their transpose.
+// On a GPU all at once: maxima and scales, unless these are known, codes of rows, and their transpose.
 void quantize_together(Stream& stream, const Stored& x, const Sink& sink, std::int64_t matrices) {
   const Scope scope(stream);
   const QTensor& to = sink.codes;
-  const ScaleBlock block{int(sink.shape[0] / matrices), 0};
+  const QuantizeSpec& spec = sink.spec;
   const StoredSlice all{.stored = x, .whole = sink.shape};
-  const Tensor scales = stream.empty({matrices}, DType::f32), codes = to.rows ? to.rows.codes : stream.empty(sink.shape, sink.spec.format);
-  slice_maxima(stream, all, block, scales);
-  scales_of_maxima(stream, sink.spec, sink.dtype, scales, scales, to.rows ? to.rows.descales : to.cols.descales);
-  quantize_slice_in_blocks(stream, all, sink.spec, {scales, block, descale_stride(block, DType::f32, sink.shape[0], sink.shape[1])}, codes);
+  const Tensor codes = to.rows ? to.rows.codes : stream.empty(sink.shape, spec.format);
+  Tensor scales = spec.scale;
+  if (!spec.scale_known()) {
+    scales = stream.empty({matrices}, DType::f32);
+    slice_maxima(stream, all, spec.rows, scales);
+    scales_of_maxima(stream, spec, sink.dtype, scales, scales, to.rows ? to.rows.descales : to.cols.descales);
+  }
+  quantize_slice(stream, all, spec, scales, codes);
   if (to.cols) OCTET_LAUNCH(stream, transpose_bytes, codes, to.cols.codes);
 }
 
 }  // namespace
 
-bool scales_per_matrix(const QuantizeSpec& spec) {
-  return spec.quantizes() && !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor() &&
-         spec.descale_dtype() == DType::f32;
+bool is_stack(const QuantizeSpec& spec) { return spec.quantizes() && spec.rows.whole_matrices() && !spec.rows.whole_tensor(); }
+
+void check_stack(const Stream& stream, const QuantizeSpec& spec, const Shape& shape) {
+  const std::int64_t N = spec.rows.rows;
+  check(shape.rank == 2 && shape[0] % N == 0, "stack: wants whole matrices of {} rows, got {}", N, shape);
+  const std::int64_t matrices = shape[0] / N;
+  for (const Tensor& t : {spec.scale, spec.amax})
+    check(!t || t.shape == Shape{matrices}, "stack: scales and maxima must be f32 [{}], one per matrix, got {}", matrices, t.shape);
+  check(stream.target().device == Device::cpu || (N % least_side == 0 && shape[1] % least_side == 0),
+        "stack: matrices must have sides that are multiples of {}, got [{}, {}]", least_side, N, shape[1]);
 }
 
-Sink make_stack_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want, std::int64_t matrices) {
-  check(scales_per_matrix(spec), "stack: wants a scale per tensor from the data, got blocks {} and {}", spec.rows, spec.cols);
-  check(want.shape.rank == 2 && matrices > 0 && want.shape[0] % matrices == 0 && (want.rows || want.cols),
-        "stack: wants [{} N, K] in some orientation, got {}", matrices, want.shape);
-  const std::int64_t N = want.shape[0] / matrices;
-  check(stream.target().device == Device::cpu || (N % least_side == 0 && want.shape[1] % least_side == 0),
-        "stack: matrices must have sides that are multiples of {}, got [{}, {}]", least_side, N, want.shape[1]);
-  const Tensor descales = stream.empty({matrices}, DType::f32, want.cols ? want.cols_region : want.rows_region, want.category);
-  QuantizeSpec known = spec;  // no values are stored for a second pass: the stack itself is read again
-  known.scale = known.descale = descales.rows(0, 1);
-  Sink sink = make_sink(stream, known, want);
-  sink.spec = spec;
-  for (Quantized* q : {&sink.codes.rows, &sink.codes.cols})
-    if (q->descales) q->descales = descales;
-  if (sink.codes.rows) sink.codes.rows.block = {int(N), 0};
-  if (sink.codes.cols) sink.codes.cols.block = {0, int(N)};
-  return sink;
-}
-
-void quantize_stack(Stream& stream, const Stored& x, Sink& sink) {
-  check(scales_per_matrix(sink.spec) && (sink.codes.rows || sink.codes.cols), "stack: wants a sink of make_stack_sink()");
-  check(x.shape() == sink.shape && !scales_blocks(x.storage), "stack: wants {} of f32, bf16, f16 or e4m3_tensor, got {} {}", sink.shape,
-        x.storage, x.shape());
-  if (sink.shape.count() == 0) return;
+void quantize_stack(Stream& stream, const Stored& x, const Sink& sink) {
+  check(is_stack(sink.spec) && x.shape() == sink.shape && !scales_blocks(x.storage) && x.value_type() == sink.dtype,
+        "stack: wants {} of f32, bf16, f16 or e4m3_tensor whose values are {}, got {} {}", sink.shape, sink.dtype, x.storage, x.shape());
+  check_stack(stream, sink.spec, sink.shape);
+  if (sink.shape.count() == 0 || !(sink.codes.rows || sink.codes.cols)) return;
   const std::int64_t matrices = matrices_of(sink);
   if (stream.target().device == Device::cpu) quantize_each(stream, x, sink, matrices);
   else quantize_together(stream, x, sink, matrices);

@@ -4,10 +4,10 @@
 namespace octet::ops {
 namespace {
 
-void check_statistic(const Tensor& x, const Tensor& inv_rms) {
+void check_statistic(const Tensor& x, const Tensor& of_rows, const char* name = "inv_rms") {
   check(x.shape.rank == 2, "rmsnorm: x must be [T, D], got {}", x.shape);
-  check(inv_rms.shape == Shape{x.shape[0]} && inv_rms.dtype == DType::f32, "rmsnorm: inv_rms must be f32 [{}], got {} {}", x.shape[0],
-        inv_rms.dtype, inv_rms.shape);
+  check(of_rows.shape == Shape{x.shape[0]} && of_rows.dtype == DType::f32, "rmsnorm: {} must be f32 [{}], got {} {}", name, x.shape[0],
+        of_rows.dtype, of_rows.shape);
 }
 void check_statistics(const Tensor& x, const Tensor& w, const Tensor& inv_rms) {
   check_statistic(x, inv_rms);
@@ -37,6 +37,7 @@ void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {
         "rmsnorm: dy and dx must be like x {} {}, got {} {} and {} {}", a.x.dtype, a.x.shape, a.dy.dtype, a.dy.shape, a.dx.dtype,
         a.dx.shape);
   check(a.dw.shape == a.w.shape && a.dw.dtype == DType::f32, "rmsnorm: dw must be f32 {}, got {} {}", a.w.shape, a.dw.dtype, a.dw.shape);
+  if (a.mean) check_statistic(a.x, a.mean, "mean");
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);
   const Tensor partial = stream.empty({stream.workers(), a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);

@@ -34,9 +34,13 @@ void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     __builtin_memset(dw_of_workers.data, 0, dw_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {
-      const std::int64_t at = r * cols;
-      ops::rmsnorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), a.offset, a.inv_rms.f32()[r], a.accumulate,
-                                a.dx.as<T>() + at, dw_of_workers.f32() + this_thread() * cols);
+      const T *const dy = a.dy.as<T>() + r * cols, *const x = a.x.as<T>() + r * cols;
+      const float* const w = a.w.f32();
+      const float inv = a.inv_rms.f32()[r];
+      T* const dx = a.dx.as<T>() + r * cols;
+      float* const dw = dw_of_workers.f32() + this_thread() * cols;
+      if (a.mean) ops::rmsnorm_gradient_row(Lane{}, cols, dy, x, w, a.offset, inv, a.mean.f32()[r], a.accumulate, dx, dw);
+      else ops::rmsnorm_backward_row(Lane{}, cols, dy, x, w, a.offset, inv, a.accumulate, dx, dw);
     });
     for (int t = 0; t < threads(); ++t)
       Lane{}.each(cols, [&](auto at) {

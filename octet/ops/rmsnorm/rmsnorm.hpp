@@ -28,12 +28,14 @@ struct RmsNormAdd {
 void rmsnorm_add(Stream&, const RmsNormAdd&);
 
 /// With n = x * inv_rms and g = dy * (offset + w):  dx (+)= inv_rms * (g - n * mean_c(g * n)),   dw[c] += sum_t dy[t, c] * n[t, c].
-/// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`, may be dy; dw: f32 [D], added to.
+/// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`, may be dy; dw: f32 [D], added to. mean: f32 [T], the mean
+/// of g * n over all columns, where these D are a part of them (ops/norm_parts); empty: they are all, and it is found.
 struct RmsNormBackward {
   Tensor dy, x, w, inv_rms;
   Tensor dx, dw;
   bool accumulate = false;
   float offset = 0;
+  Tensor mean = {};
 };
 /// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [workers, D], from scratch.
 void rmsnorm_backward(Stream&, const RmsNormBackward&);

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
-    route_backward_kernel(const __grid_constant__ ops::Routing r, std::int64_t tokens, std::int64_t experts, std::int64_t length,
+    route_backward_kernel(const __grid_constant__ ops::Routing r, std::int64_t tokens, std::int64_t experts, ops::SequenceRows rows,
                           const float* logits, const float* scores, const std::int32_t* chosen, const float* dweights, const float* dscores,
                           bool relative, float z_loss, const float* z_scale, float* dlogits) {
   const std::int64_t t = token_of_warp();
@@ -68,18 +68,20 @@ __global__ void __launch_bounds__(threads)
   const WarpToken lanes;
   const float* const row = scores + t * experts;
   const auto ds = ops::score_gradient<float>(lanes, r, experts, row, chosen + t * r.choices, dweights + t * r.choices,
-                                             dscores != nullptr ? dscores + t / length * experts : nullptr, relative);
+                                             dscores != nullptr ? dscores + (rows.first + t) / rows.length * experts : nullptr, relative);
   ops::route_backward_row(lanes, r, experts, logits + t * experts, ds, row, z_scale != nullptr ? z_loss * *z_scale : z_loss,
                           dlogits + t * experts);
 }
 
 // A block for each strip of a sequence: its counts and its sums.
-__global__ void __launch_bounds__(threads) load_strips_kernel(std::int64_t length, int experts, int choices, const std::int32_t* chosen,
-                                                              const float* scores, bool relative, float* counts, float* sums) {
+__global__ void __launch_bounds__(threads)
+    load_strips_kernel(ops::SequenceRows rows, std::int64_t tokens, int experts, int choices, const std::int32_t* chosen,
+                       const float* scores, bool relative, float* counts, float* sums) {
   constexpr int strip = int(ops::route_strip);
   __shared__ float totals[strip];
-  const std::int64_t first = std::int64_t(blockIdx.y) * length + std::int64_t(blockIdx.x) * strip;
-  const int n = int(min(std::int64_t(strip), length - std::int64_t(blockIdx.x) * strip));
+  const ops::RowRange own = ops::rows_of_sequence(rows, blockIdx.y, tokens);
+  const std::int64_t first = own.first + std::int64_t(blockIdx.x) * strip;
+  const int n = int(max(std::int64_t(0), min(std::int64_t(strip), own.end - first)));
   const float* const p = scores + first * experts;
   for (int i = int(threadIdx.x / 32); i < n; i += threads / 32) {
     const float total = relative ? WarpToken{}.sum(experts, [&](std::int64_t e) { return p[i * experts + e]; }) : 1.0f;
@@ -121,10 +123,10 @@ void route_forward(Queue queue, const ops::Routing& r, const ops::RouteForward& 
 }
 
 void route_backward(Queue queue, const ops::Routing& r, const ops::RouteBackward& a) {
-  const std::int64_t tokens = a.logits.shape[0], length = a.dscores ? tokens / a.dscores.shape[0] : 1;
+  const std::int64_t tokens = a.logits.shape[0];
   if (tokens == 0) return;
   route_backward_kernel<<<unsigned(ceil_div(tokens, tokens_a_block)), threads, 0, queue>>>(
-      r, tokens, a.logits.shape[1], length, a.logits.f32(), a.scores.f32(), a.chosen.as<std::int32_t>(), a.dweights.f32(), a.dscores.f32(),
+      r, tokens, a.logits.shape[1], a.rows, a.logits.f32(), a.scores.f32(), a.chosen.as<std::int32_t>(), a.dweights.f32(), a.dscores.f32(),
       a.relative, a.z_loss, a.z_scale.f32(), a.dlogits.f32());
   launched("route_backward");
 }
@@ -135,8 +137,7 @@ void route_load(Queue queue, const ops::RouteLoad& a, const Tensor& strips) {
   if (of_sequence == 0) return;
   float *const counts = strips.f32(), *const sums = counts + sequences * of_sequence * experts;
   load_strips_kernel<<<dim3(unsigned(of_sequence), unsigned(sequences)), threads, 0, queue>>>(
-      a.scores.shape[0] / sequences, experts, int(a.chosen.shape[1]), a.chosen.as<std::int32_t>(), a.scores.f32(), a.relative, counts,
-      sums);
+      a.rows, a.scores.shape[0], experts, int(a.chosen.shape[1]), a.chosen.as<std::int32_t>(), a.scores.f32(), a.relative, counts, sums);
   launched("route_load");
   add_strips_kernel<<<dim3(unsigned(ceil_div(std::int64_t(experts), threads)), unsigned(sequences)), threads, 0, queue>>>(
       of_sequence, experts, counts, sums, a.counts.f32(), a.sums.f32());

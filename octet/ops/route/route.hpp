@@ -23,6 +23,12 @@ struct Routing {
   bool in_turn = false;  // for measurements of equal loads: token t chooses experts (t K + k) mod E
 };
 
+/// The places of rows among sequences of equal length: row t is token first + t of sequences of `length` tokens each, in their order.
+/// Length 0: the rows are all tokens of the sequences.
+struct SequenceRows {
+  std::int64_t first = 0, length = 0;
+};
+
 /// logits: f32 [T, E]; bias: f32 [E] or empty; chosen: i32 [T, K], by descending p + bias or in turn; weights: f32 [T, K]; scores: f32 [T,
 /// E] = p. A NaN or infinite logit makes weights and scores of its token NaN, and chooses experts 0 to K - 1.
 struct RouteForward {
@@ -35,8 +41,8 @@ void route_forward(Stream&, const Routing&, const RouteForward&);
 
 /// dlogits = the gradient of u from those of the weights, of p (`dscores`, the same for all tokens of a sequence), and of the z-loss
 /// z_loss * z_scale * sum over t of (log sum over e of exp u)^2; z_scale: f32 [1] on the device, or empty. dlogits: f32 [T, E],
-/// overwritten; dweights: f32 [T, K]; dscores: f32 [S, E] for S sequences of T / S tokens, or empty; with `relative` they are the gradient
-/// of p / (sum over e of p), as in RouteLoad.
+/// overwritten; dweights: f32 [T, K]; dscores: f32 [S, E] for S sequences, of which `rows` says the place of each token, or empty; with
+/// `relative` they are the gradient of p / (sum over e of p), as in RouteLoad.
 struct RouteBackward {
   Tensor logits, scores, chosen, dweights;
   Tensor dscores = {};
@@ -44,16 +50,19 @@ struct RouteBackward {
   float z_loss = 0;
   Tensor z_scale = {};
   bool relative = false;
+  SequenceRows rows = {};
 };
 void route_backward(Stream&, const Routing&, const RouteBackward&);
 
 /// The loads that losses and tables of balance read: per sequence and expert the number of choices and the sum of p over its tokens, both
 /// added to. With `relative`, the sum is that of p / (sum over e of p), as DeepSeek-V3's loss per sequence has it. counts, sums: f32 [S,
-/// E]. Strips of route_strip tokens are summed in the order of t, then the strips in theirs.
+/// E] for S sequences, of which `rows` says the place of each token. Strips of route_strip tokens of a sequence are summed in the order of
+/// t, then the strips in theirs.
 struct RouteLoad {
   Tensor chosen, scores;
   Tensor counts, sums;
   bool relative = false;
+  SequenceRows rows = {};
 };
 void route_load(Stream&, const RouteLoad&);
 inline constexpr std::int64_t route_strip = 64;

@@ -11,6 +11,15 @@
 
 namespace octet::ops {
 
+/// Of `tokens` rows, those of sequence s: none where end is not above first.
+struct RowRange {
+  std::int64_t first, end;
+};
+OCTET_HD RowRange rows_of_sequence(const SequenceRows& rows, std::int64_t s, std::int64_t tokens) {
+  const std::int64_t first = s * rows.length - rows.first, end = first + rows.length;
+  return {first < 0 ? 0 : first, end < tokens ? end : tokens};
+}
+
 inline constexpr int token_lanes = 32;
 
 /// The place of an expert, or of a group, in the order of choice: by descending value, of equal ones by ascending index.

@@ -272,6 +272,36 @@ TEST(Route, LoadCountsChoicesAndAddsScores) {
   }
 }
 
+// Members have parts of sequences, and some have rows of two of them: choices are added exactly, and a token's gradient is that of its
+// sequence.
+TEST(Route, PartsOfSequencesHaveTheLoadsAndTheGradientsOfCompleteOnes) {
+  constexpr std::int64_t T = 300, S = 3, E = 8, K = 2, members = 4, own = T / members;
+  Stream s(Device::cpu);
+  const Routing r{.choices = K};
+  const Routed all = route(s, r, gaussian_tensor(s, {T, E}, 1));
+  const Tensor dscores = gaussian_tensor(s, {S, E}, 2), dweights = gaussian_tensor(s, {T, K}, 3), dlogits = s.empty({T, E}, DType::f32),
+               of_parts = s.empty({T, E}, DType::f32);
+  const Tensor counts = s.zeros({S, E}, DType::f32), sums = s.zeros({S, E}, DType::f32), added_counts = s.zeros({S, E}, DType::f32),
+               added_sums = s.zeros({S, E}, DType::f32);
+  const auto run = [&](std::int64_t first, std::int64_t n, const SequenceRows& rows, const Tensor& c, const Tensor& p, const Tensor& d) {
+    route_load(s, {.chosen = all.chosen.rows(first, n), .scores = all.scores.rows(first, n), .counts = c, .sums = p, .rows = rows});
+    route_backward(s, r,
+                   {.logits = all.logits.rows(first, n),
+                    .scores = all.scores.rows(first, n),
+                    .chosen = all.chosen.rows(first, n),
+                    .dweights = dweights.rows(first, n),
+                    .dscores = dscores,
+                    .dlogits = d.rows(first, n),
+                    .rows = rows});
+  };
+  run(0, T, {}, counts, sums, dlogits);
+  for (std::int64_t m = 0; m < members; ++m) run(m * own, own, {m * own, T / S}, added_counts, added_sums, of_parts);
+  EXPECT_EQ(testing::bytes(added_counts), testing::bytes(counts));
+  EXPECT_EQ(testing::bytes(of_parts), testing::bytes(dlogits));
+  for (std::int64_t i = 0; i < S * E; ++i) EXPECT_NEAR(added_sums.f32()[i], sums.f32()[i], 120 * 0x1p-24 * sums.f32()[i]);
+  EXPECT_THROW(run(0, own, {T - own + 1, T / S}, counts, sums, dlogits), ContractError) << "a token behind the last sequence";
+}
+
 TEST(Route, TheBitsDoNotDependOnThreads) {
   std::vector<std::vector<std::uint8_t>> seen;
   for (const int threads : {1, 3}) {

@@ -40,12 +40,4 @@ std::vector<std::int64_t> divide_layers(std::int64_t layers, int parts, const La
   return out;
 }
 
-double largest_part(const std::vector<std::int64_t>& division, const LayerCosts& costs) {
-  const int parts = int(division.size());
-  double out = 0;
-  for (int part = 0; part < parts; ++part)
-    out = std::max(out, double(division[std::size_t(part)]) * costs.layer + ends(part, parts, costs));
-  return out;
-}
-
 }  // namespace octet::parallel

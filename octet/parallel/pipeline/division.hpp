@@ -26,7 +26,4 @@ LayerCosts layer_costs(const std::vector<Products>& blocks, const Products& head
 /// counted, costs as little as possible; of several such divisions one whose least part has most. Throws ConfigError if layers < parts.
 std::vector<std::int64_t> divide_layers(std::int64_t layers, int parts, const LayerCosts&);
 
-/// The cost of the costliest part.
-double largest_part(const std::vector<std::int64_t>& division, const LayerCosts&);
-
 }  // namespace octet::parallel

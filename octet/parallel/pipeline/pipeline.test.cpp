@@ -253,6 +253,14 @@ void each_division(std::int64_t layers, int parts, std::vector<std::int64_t>& ma
   }
 }
 
+// The cost of the costliest part.
+double largest_part(const std::vector<std::int64_t>& division, const LayerCosts& c) {
+  std::vector<double> costs;
+  for (const std::int64_t layers : division) costs.push_back(double(layers) * c.layer);
+  costs.front() += c.embedding, costs.back() += c.head;
+  return std::ranges::max(costs);
+}
+
 TEST(LayerDivision, NoOtherDivisionHasACheaperLargestPart) {
   for (const LayerCosts& costs : {LayerCosts{1, 0, 0}, LayerCosts{1, 0.1, 2.5}, LayerCosts{2, 3, 1}, LayerCosts{1, 0, 7}})
     for (std::int64_t layers = 1; layers <= 12; ++layers)

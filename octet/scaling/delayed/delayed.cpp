@@ -16,17 +16,20 @@ class Delayed final : public Recipe {
     return format("per-tensor scale, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
   }
   std::unique_ptr<Quantizer> quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) override {
-    return std::make_unique<KnownScale>(format, slots, scales_, Slot{site.path, operand, format, {}});
+    const ScaleBlock block = operand == Operand::weight ? block_of_matrix(site) : ScaleBlock{};
+    return std::make_unique<KnownScale>(slots, scales_, slot_of(site, operand, format, block), own_matrices(site, block));
   }
+  bool scales_matrices() const override { return true; }
   bool fast_forward() const override { return true; }
   int history_length() const override { return int(options_.history); }
   int calibration_passes() const override { return int(options_.calibration); }
   void allocate(Stream& stream, const SlotGroup& slots) override { scales_.allocate(stream, slots); }
   void end_step(Stream& stream, const SlotGroup& slots, const Tensor& skip) override {
     ops::advance_amax_history(stream, {.history = slots.history(),
-                                       .first = slots.first(),
+                                       .first = slots.first_column(),
                                        .scale = scales_.scale(),
                                        .descale = scales_.descale(),
+                                       .places = scales_.places(),
                                        .format_max = scales_.format_max(),
                                        .skip = skip,
                                        .margin = int(options_.margin),

@@ -18,7 +18,7 @@ class Global final : public Recipe {
   bool takes(DType format) const override { return format == formats_.forward; }
   std::string scales() const override { return unscaled_ ? "not scaled" : "one scale for the whole model"; }
   std::unique_ptr<Quantizer> quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) override {
-    return std::make_unique<KnownScale>(format, slots, scales_, Slot{site.path, operand, format, {}});
+    return std::make_unique<KnownScale>(slots, scales_, Slot{site.path, operand, format, {}}, OwnMatrices{});
   }
   bool fast_forward() const override { return true; }
   int calibration_passes() const override { return unscaled_ ? 0 : calibration_passes_; }

@@ -274,6 +274,13 @@ void draw_loss_scale(Markup& m, const Study& study) {
   draw(m, chart);
 }
 
+void draw_further_tokens(Markup& m, const Study& study) {
+  const RunRecord& first = study.groups[0].first();
+  if (first.steps.empty() || !std::isfinite(first.steps.back().mtp_loss)) return;
+  draw(m, step_chart(study, metric("mtp_loss"), "Smoothed. Its share of the gradients is model.mtp_loss.",
+                     [](const StepEvent& e) { return e.mtp_loss; }));
+}
+
 void draw_preferences(Markup& m, const Study& study) {
   if (!learns_preferences(study)) return;
   draw(m,
@@ -332,6 +339,7 @@ void write_curves(Markup& m, const Study& study) {
   draw_parameters(m, study);
   draw_learning_rate(m, study);
   draw_loss_scale(m, study);
+  draw_further_tokens(m, study);
   draw_preferences(m, study);
 }
 

@@ -4,6 +4,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/heat_map.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
@@ -91,25 +92,16 @@ struct LastLoads {
 };
 
 void write_loads(Markup& m, const Study& study) {
-  const auto table = m.in("table", {{"class", "summary plain"}});
-  const std::vector<std::string> names{study.comparison ? "Arm" : "Run", "Lowest entropy of a layer", "Fullest expert, × mean",
-                                       "Fullest, mean of layers", "Experts without tokens"};
-  {
-    const auto head = m.in("thead");
-    const auto row = m.in("tr");
-    for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
-  }
-  const auto body = m.in("tbody");
-  for (const Group& group : study.groups) {
-    if (!has_experts(group)) continue;
-    const LastLoads l(group);
-    if (l.layers == 0) continue;
-    const auto row = m.in("tr");
-    m.element("th", group.name, {{"scope", "row"}});
-    const std::string cells[] = {number_text(l.entropy, 3), format("{} in {}", number_text(l.fullest, 2), l.place),
-                                 number_text(l.sum_of_fullest / double(l.layers), 2), format("{} of {}", l.idle, l.experts)};
-    for (std::size_t i = 0; i < std::size(cells); ++i) m.element("td", cells[i], {{"data-label", names[i + 1]}, {"class", "number"}});
-  }
+  write_groups(m, study,
+               {study.comparison ? "Arm" : "Run", "Lowest entropy of a layer", "Fullest expert, × mean", "Fullest, mean of layers",
+                "Experts without tokens"},
+               [](const Group& group) -> std::vector<std::string> {
+                 if (!has_experts(group)) return {};
+                 const LastLoads l(group);
+                 if (l.layers == 0) return {};
+                 return {number_text(l.entropy, 3), format("{} in {}", number_text(l.fullest, 2), l.place),
+                         number_text(l.sum_of_fullest / double(l.layers), 2), format("{} of {}", l.idle, l.experts)};
+               });
 }
 
 }  // namespace

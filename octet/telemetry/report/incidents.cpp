@@ -1,5 +1,6 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/run_link.hpp"
 
 namespace octet::telemetry::report {
@@ -104,12 +105,7 @@ void write_alerts(Markup& m, const Study& study) {
   if (all == 0) return m.element("p", "None: no rule of docs/health.md fired.", {{"class", "soft"}});
   {
     const auto table = m.in("table", {{"class", "alerts"}});
-    {
-      const auto head = m.in("thead");
-      const auto row = m.in("tr");
-      for (const char* column : {"Step", "Run", "Severity", "Rule", "Tensor", "Observation", "Remedy"})
-        m.element("th", column, {{"scope", "col"}});
-    }
+    write_head(m, {"Step", "Run", "Severity", "Rule", "Tensor", "Observation", "Remedy"});
     const auto body = m.in("tbody");
     for (const Group& group : study.groups)
       for (const RunRecord* run : group.runs)

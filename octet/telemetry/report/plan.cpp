@@ -1,5 +1,6 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 
 namespace octet::telemetry::report {
 namespace {
@@ -13,11 +14,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 /// Groups whose plans differ only in precision are still shown in full, as they are stored.
 void write_plan_table(Markup& m, const RunFacts& run) {
   const auto table = m.in("table", {{"class", "plan"}});
-  {
-    const auto head = m.in("thead");
-    const auto row = m.in("tr");
-    for (const char* name : {"Layer", "Shape", "Precision", "Why"}) m.element("th", name, {{"scope", "col"}});
-  }
+  write_head(m, {"Layer", "Shape", "Precision", "Why"});
   const auto body = m.in("tbody");
   for (const PlanEntry& entry : run.plan) {
     const auto row = m.in("tr");

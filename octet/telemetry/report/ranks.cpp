@@ -5,6 +5,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
@@ -35,36 +36,22 @@ std::string planned_and_real(const RanksFacts& r, const std::string& planned, co
 std::string share_text(const StepWork& w) { return number_text(100 * w.fp8_flops / w.gemm_flops, 1) + " %"; }
 
 void write_table(Markup& m, const Study& study) {
-  const auto table = m.in("table", {{"class", "summary plain"}});
-  const std::vector<std::string> names{"Run",
-                                       "Ranks",
-                                       "Gradients travel as",
-                                       "Sent per rank and step: planned; real",
-                                       "GEMM work in 8 bits: planned; real",
-                                       "In collectives",
-                                       "Slowest"};
-  {
-    const auto head = m.in("thead");
-    const auto row = m.in("tr");
-    for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
-  }
-  const auto body = m.in("tbody");
-  for (const Group& group : study.groups) {
-    if (!has_ranks(group)) continue;
-    const RunRecord& run = group.first();
-    const RanksFacts& r = run.facts.ranks;
-    const StepWork real = r.ran.value_or(StepWork{});
-    const double exposed = median_exposed(run);
-    const auto row = m.in("tr");
-    m.element("th", group.name, {{"scope", "row"}});
-    const std::string cells[] = {format("{}{}{}", r.started, r.backend.empty() ? "" : " over ", r.backend),
-                                 r.gradients,
-                                 planned_and_real(r, bytes_text(double(r.planned.sent_bytes)), bytes_text(double(real.sent_bytes))),
-                                 planned_and_real(r, share_text(r.planned), share_text(real)),
-                                 std::isfinite(exposed) ? number_text(100 * exposed, 1) + " %" : "–",
-                                 slowest_text(run)};
-    for (std::size_t i = 0; i < std::size(cells); ++i) m.element("td", cells[i], {{"data-label", names[i + 1]}, {"class", "number"}});
-  }
+  write_groups(m, study,
+               {"Run", "Ranks", "Gradients travel as", "Sent per rank and step: planned; real", "GEMM work in 8 bits: planned; real",
+                "In collectives", "Slowest"},
+               [](const Group& group) -> std::vector<std::string> {
+                 if (!has_ranks(group)) return {};
+                 const RunRecord& run = group.first();
+                 const RanksFacts& r = run.facts.ranks;
+                 const StepWork real = r.ran.value_or(StepWork{});
+                 const double exposed = median_exposed(run);
+                 return {format("{}{}{}", r.started, r.backend.empty() ? "" : " over ", r.backend),
+                         r.gradients,
+                         planned_and_real(r, bytes_text(double(r.planned.sent_bytes)), bytes_text(double(real.sent_bytes))),
+                         planned_and_real(r, share_text(r.planned), share_text(real)),
+                         std::isfinite(exposed) ? number_text(100 * exposed, 1) + " %" : "–",
+                         slowest_text(run)};
+               });
 }
 
 void draw_exposed(Markup& m, const Study& study) {

@@ -8,6 +8,7 @@
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/palette.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
@@ -91,26 +92,20 @@ void draw_memory(Markup& m, const Study& study, const std::vector<std::string>& 
   draw(m, chart);
 }
 
-void write_memory_table(Markup& m, const Study& study, const std::vector<std::string>& names) {
-  const auto table = m.in("table", {{"class", "summary plain"}});
-  {
-    const auto head = m.in("thead");
-    const auto row = m.in("tr");
-    m.element("th", "Peak memory", {{"scope", "col"}});
-    for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
-    m.element("th", "total", {{"scope", "col"}});
-  }
-  const auto body = m.in("tbody");
-  for (const Group& group : study.groups) {
+void write_memory_table(Markup& m, const Study& study, const std::vector<std::string>& categories) {
+  std::vector<std::string> names{"Peak memory"};
+  names.insert(names.end(), categories.begin(), categories.end());
+  names.emplace_back("total");
+  write_groups(m, study, names, [&](const Group& group) {
     const MemoryUse& memory = group.first().facts.memory;
-    const auto row = m.in("tr");
-    m.element("th", group.name, {{"scope", "row"}});
-    for (const auto& name : names) {
+    std::vector<std::string> out;
+    for (const auto& name : categories) {
       const std::int64_t bytes = bytes_of(memory, name);
-      m.element("td", bytes ? bytes_text(double(bytes)) : "–", {{"data-label", name}, {"class", "number"}});
+      out.push_back(bytes ? bytes_text(double(bytes)) : "–");
     }
-    m.element("td", bytes_text(double(memory.peak)), {{"data-label", "total"}, {"class", "number"}});
-  }
+    out.push_back(bytes_text(double(memory.peak)));
+    return out;
+  });
 }
 
 /// A metric of GPUs, one line per run that knows it; nothing where none does.

@@ -4,6 +4,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
@@ -30,25 +31,15 @@ std::string extreme_text(const RunRecord& run, Values values, bool least, const 
 }
 
 void write_table(Markup& m, const Study& study) {
-  const auto table = m.in("table", {{"class", "summary plain"}});
-  const std::vector<std::string> names{"Run", "Gradients with a shared scale", "Least mu", "Most overflow", "Most underflow"};
-  {
-    const auto head = m.in("thead");
-    const auto row = m.in("tr");
-    for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
-  }
-  const auto body = m.in("tbody");
-  for (const Group& group : study.groups) {
-    if (!has_shared_scales(group)) continue;
-    const RunRecord& run = group.first();
-    const auto row = m.in("tr");
-    m.element("th", group.name, {{"scope", "row"}});
-    const std::string cells[] = {format("{} tensors", run.facts.ranks.shared_scales.size()),
-                                 extreme_text(run, &SharedScalesEvent::mu, true, [](float mu) { return tick_text(mu); }),
-                                 extreme_text(run, &SharedScalesEvent::overflow, false, share_text),
-                                 extreme_text(run, &SharedScalesEvent::underflow, false, share_text)};
-    for (std::size_t i = 0; i < std::size(cells); ++i) m.element("td", cells[i], {{"data-label", names[i + 1]}, {"class", "number"}});
-  }
+  write_groups(m, study, {"Run", "Gradients with a shared scale", "Least mu", "Most overflow", "Most underflow"},
+               [](const Group& group) -> std::vector<std::string> {
+                 if (!has_shared_scales(group)) return {};
+                 const RunRecord& run = group.first();
+                 return {format("{} tensors", run.facts.ranks.shared_scales.size()),
+                         extreme_text(run, &SharedScalesEvent::mu, true, [](float mu) { return tick_text(mu); }),
+                         extreme_text(run, &SharedScalesEvent::overflow, false, share_text),
+                         extreme_text(run, &SharedScalesEvent::underflow, false, share_text)};
+               });
 }
 
 // The median over tensors, and a band from the least to the largest.

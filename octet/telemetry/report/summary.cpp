@@ -7,6 +7,7 @@
 #include "octet/telemetry/report/palette.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/svg.hpp"
+#include "octet/telemetry/report/table.hpp"
 #include "octet/telemetry/report/words.hpp"
 
 namespace octet::telemetry::report {
@@ -50,19 +51,13 @@ void gap_cell(Markup& m, const std::string& name, const ComparisonRow& row, cons
   if (const std::string few = few_eight_bits(row.eight_bit_share); !few.empty()) m.element("span", " " + few, {{"class", "soft"}});
 }
 
-void head_row(Markup& m, const std::vector<std::string>& names) {
-  const auto head = m.in("thead");
-  const auto row = m.in("tr");
-  for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
-}
-
 void write_compared(Markup& m, const Study& study) {
   const Comparison& c = *study.comparison;
   const std::string gap = "Gap to " + c.baseline, ratio = "× " + c.baseline;
   const bool average = std::any_of(c.rows.begin(), c.rows.end(), [](const ComparisonRow& r) { return std::isfinite(r.average_loss); });
   std::vector<std::string> names{"Arm", "Train loss", "Eval loss", gap, "Gradient cosine", "Tokens/s", ratio, "Peak memory", "Skipped"};
   if (average) names.insert(names.begin() + 3, "Averaged");
-  head_row(m, names);
+  write_head(m, names);
   const auto body = m.in("tbody");
   const auto write = [&](const Group& group, bool twin) {
     const ComparisonRow* row = find_row(c, group.name);
@@ -94,7 +89,7 @@ std::string steps_text(const RunRecord& run) {
 }
 
 void write_single(Markup& m, const Study& study) {
-  head_row(m, {"Run", "Recipe", "State", "Steps", "Train loss", "Eval loss", "Tokens/s", "Peak memory", "Skipped"});
+  write_head(m, {"Run", "Recipe", "State", "Steps", "Train loss", "Eval loss", "Tokens/s", "Peak memory", "Skipped"});
   const auto body = m.in("tbody");
   for (const Group& group : study.groups) {
     const RunRecord& run = group.first();

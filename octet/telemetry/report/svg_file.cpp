@@ -116,10 +116,8 @@ void draw_at(Markup& m, const HeatMap& map, double y) {
 
 }  // namespace
 
-std::string svg_file(const std::vector<Chart>& charts) {
+std::string svg_file(double width, double height, const std::function<void(Markup&)>& draw) {
   Markup m;
-  double height = 0;
-  for (const Chart& chart : charts) height += std::visit([](const auto& c) { return height_of(c); }, chart);
   {
     const auto file = m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
                                    {"width", coordinate(width)},
@@ -130,10 +128,18 @@ std::string svg_file(const std::vector<Chart>& charts) {
       m.verbatim(stylesheet);
     }
     m.leaf("rect", {{"width", "100%"}, {"height", "100%"}, {"style", "fill:var(--bg)"}});
-    double y = 0;
-    for (const Chart& chart : charts) std::visit([&](const auto& c) { draw_at(m, c, y), y += height_of(c); }, chart);
+    draw(m);
   }
   return m.text() + "\n";
+}
+
+std::string svg_file(const std::vector<Chart>& charts) {
+  double height = 0;
+  for (const Chart& chart : charts) height += std::visit([](const auto& c) { return height_of(c); }, chart);
+  return svg_file(width, height, [&](Markup& m) {
+    double y = 0;
+    for (const Chart& chart : charts) std::visit([&](const auto& c) { draw_at(m, c, y), y += height_of(c); }, chart);
+  });
 }
 
 }  // namespace octet::telemetry::report

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,6 +13,8 @@ namespace octet::telemetry::report {
 
 using Chart = std::variant<LineChart, BarChart, HeatMap>;
 
+/// An SVG file of so many pixels with the report's colours, and what `draw` adds.
+std::string svg_file(double width, double height, const std::function<void(Markup&)>& draw);
 /// Charts as an SVG file of its own, 760 pixels wide, one under the other, with titles, notes, legends and the report's colours.
 std::string svg_file(const std::vector<Chart>&);
 

@@ -51,6 +51,13 @@ Message event_at(double time) {
   return m;
 }
 
+std::string summary_at(double time, std::int64_t step, const Message& summary) {
+  Message m = event_at(time);
+  m.varint(event_step, std::uint64_t(step));
+  m.bytes(event_summary, summary.text());
+  return m.take();
+}
+
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xA282EAD8u; }
 
 }  // namespace
@@ -78,10 +85,7 @@ std::string scalars_message(double time, std::int64_t step, std::span<const Scal
     value.fixed32(value_number, std::bit_cast<std::uint32_t>(s.value));
     summary.bytes(summary_value, value.text());
   }
-  Message m = event_at(time);
-  m.varint(event_step, std::uint64_t(step));
-  m.bytes(event_summary, summary.text());
-  return m.take();
+  return summary_at(time, step, summary);
 }
 
 std::string text_message(double time, std::int64_t step, std::string_view tag, std::string_view markdown) {
@@ -97,10 +101,7 @@ std::string text_message(double time, std::int64_t step, std::string_view tag, s
   value.bytes(value_tensor, tensor.text());
   value.bytes(value_metadata, metadata.text());
   summary.bytes(summary_value, value.text());
-  Message m = event_at(time);
-  m.varint(event_step, std::uint64_t(step));
-  m.bytes(event_summary, summary.text());
-  return m.take();
+  return summary_at(time, step, summary);
 }
 
 std::string framed(std::string_view message) {

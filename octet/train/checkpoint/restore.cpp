@@ -47,6 +47,18 @@ void Restore::state(std::string_view name, const Tensor& t) {
 void Restore::optional(std::string_view name, const Tensor& t) {
   if (files_.find(prefixes_.back() + std::string(name))) state(name, t);
 }
+void Restore::changed(std::string_view name, const Tensor& t, const EarlierForm& earlier) {
+  const auto found = files_.find(prefixes_.back() + std::string(name));
+  const std::vector<std::int64_t> shape = stored_shape(earlier.shape);
+  if (earlier.shape == t.shape || !found || !std::ranges::equal(found->shape, shape)) return state(name, t);
+  const auto bytes = find(name, stored_type(t.dtype), shape);
+  if (!restoring()) return;
+  const std::size_t size = size_of(t.dtype);
+  std::vector<std::byte> here(t.bytes());
+  for (std::size_t i = 0; i < earlier.places.size(); ++i)
+    std::memcpy(here.data() + i * size, bytes.data() + std::size_t(earlier.places[i]) * size, size);
+  upload(stream_, here.data(), t);
+}
 bool Restore::has(std::string_view name) const { return files_.count(prefixes_.back() + std::string(name) + ".") > 0; }
 void Restore::unused(std::string_view name) { found_ += files_.count(prefixes_.back() + std::string(name) + "."); }
 

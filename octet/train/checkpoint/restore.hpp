@@ -20,6 +20,7 @@ class Restore final : public StateVisitor {
   bool restoring() const override { return mode_ == Mode::write; }
   void state(std::string_view name, const Tensor&) override;
   void optional(std::string_view name, const Tensor&) override;
+  void changed(std::string_view name, const Tensor&, const EarlierForm&) override;
   bool has(std::string_view name) const override;
   void unused(std::string_view name) override;
   void elsewhere(std::string_view name) override;

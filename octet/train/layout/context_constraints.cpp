@@ -17,9 +17,6 @@ Constraints of_context() {
                        families_that(&models::ModelFamily::rotary));
        }},
       wide_sums(context),
-      {here, context, "`model.router_loss` is 0.",
-       [](const Layout&, const Subject& s) { return !s.shape.experts || s.shape.experts.balance.loss == 0; },
-       says("model.router_loss counts choices in complete sequences, of which ranks have parts; set it to 0")},
       {here, context, "No preferences are learned (`dpo.beta` is 0).", [](const Layout&, const Subject& s) { return !s.preferences; },
        says("dpo.beta: ranks would have parts of answers, whose log-probabilities are those of complete ones; set ranks.context = 1")},
       {here, context, "`recipe.attention` is `bf16`.", [](const Layout&, const Subject& s) { return !s.codes_attention; },

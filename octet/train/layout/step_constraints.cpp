@@ -27,10 +27,10 @@ LocalSize odd_size(const Layout& l, const Subject& s) {
 Constraints of_steps() {
   return {
       {always, data, "Sequences of a step are a multiple of micro-batch x data.",
-       [](const Layout& l, const Subject& s) { return s.sequences % (l.micro_batch * l.data) == 0; },
+       [](const Layout& l, const Subject& s) { return s.sequences % (l.micro_batch * l.sequence_groups()) == 0; },
        [](const Layout& l, const Subject& s) {
          return format("{} sequences per step are not a multiple of micro-batch {} x data {}; change train.batch or train.accumulate",
-                       s.sequences, l.micro_batch, l.data);
+                       s.sequences, l.micro_batch, l.sequence_groups());
        }},
       {planned, micro_batch, "With 8-bit operands, columns and tokens of one rank are multiples of 16.",
        [](const Layout& l, const Subject& s) { return odd_size(l, s).name == nullptr; },

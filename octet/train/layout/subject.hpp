@@ -50,7 +50,7 @@ struct Subject {
 
   optim::StateStorage storage(const Layout&) const;
   const std::string& recipe_of(const Layout& l) const { return l.eight_bit ? eight_bit_recipe : recipe; }
-  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
+  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.sequence_groups()); }
   /// Of a pipeline with that schedule.
   parallel::PipelineShape pipeline(const Layout& l) const {
     return parallel::pipeline_shape(l.schedule, l.pipeline, l.chunks, micro_batches(l));

@@ -104,16 +104,6 @@ Constraints of_tensor() {
          return format("{} ranks have copies of values of {}, whose gradients in {} cannot be summed; set optim.gradients = \"bf16\"",
                        p.cut.copies, p.path, s.storage(l).gradients);
        }},
-      {here, tensor, "`model.router_balance` is not `sequence`, if `model.router_loss` is above 0.",
-       [](const Layout&, const Subject& s) {
-         const nn::Balance& b = s.shape.experts.balance;
-         return !s.shape.experts || b.loss == 0 || b.over != nn::Balance::Over::sequence;
-       },
-       says("model.router_loss counts choices in complete sequences, of which tensor ranks have parts; set model.router_balance = "
-            "\"layer\", or model.router_loss = 0")},
-      {here, tensor, "No adapters train (`lora.rank` is 0), if the model has experts or latents.",
-       [](const Layout&, const Subject& s) { return !s.adapters || (s.experts == 0 && !s.shape.latent); },
-       says("lora.rank: this version does not divide adapters of models with experts or latents; set ranks.tensor = 1")},
   };
 }
 

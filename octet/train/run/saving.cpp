@@ -5,9 +5,9 @@ namespace octet::train {
 void Saving::if_due(const health::Orders& orders) {
   if (orders.incident) return;
   const std::int64_t step = run_.at.step;
-  const bool saving = ranks_.alone() ? checkpoints_.busy() : ranks_.agreed().saving;
+  const bool saving = ranks_.agreed().saving;
   const bool committed = !saving && checkpoints_.commit();
-  const bool due = ranks_.alone() ? checkpoints_.due(step) : ranks_.agreed().save;
+  const bool due = ranks_.agreed().save;
   // Recovery returns to a checkpoint: then its step must not depend on the speed of the disk.
   if (!due || ((saving || committed) && !orders.acts)) return;
   if (saving || committed) checkpoints_.finish();

@@ -23,6 +23,7 @@ telemetry::StepEvent event_of(const Readout& shown, std::int64_t step, std::int6
                          .memory_bytes = std::int64_t(engine.stream.arena().peak().total),
                          .skipped = shown.step.skip != 0,
                          .limited = shown.step.skip == ops::adamw_skip_limit,
+                         .mtp_loss = shown.ahead_loss,
                          .preferences = shown.preferences};
   if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   return e;

@@ -153,10 +153,7 @@ bool Trainer::lost() const {
   return !recovery_.orders().incident && (at_.skipped_in_a_row >= config_.train.max_skipped || !end_.not_finite.empty());
 }
 
-bool Trainer::done() const {
-  if (ranks_.stopping() || length_.all_steps(at_.step)) return true;
-  return ranks_.alone() ? out_of_time() : ranks_.agreed().out_of_time;
-}
+bool Trainer::done() const { return ranks_.stopping() || length_.all_steps(at_.step) || ranks_.agreed().out_of_time; }
 
 Accord Trainer::own_accord() {
   return {.stop = ranks_.asked_to_stop(), .save = checkpoints_.due(at_.step), .saving = checkpoints_.busy(), .out_of_time = out_of_time()};

@@ -80,7 +80,7 @@ TEST(CodedAttention, ItsScalesAndMaximaAreStateOfTheRun) {
     const bool given = q.slot.operand <= scaling::Operand::v || q.slot.operand == scaling::Operand::d_o;
     EXPECT_EQ(q.slot.path.substr(8), ".attn.scores");
     if (given) continue;
-    EXPECT_NE(q.scale, 1) << name(q.slot.operand);
+    EXPECT_NE(q.scales[0], 1) << name(q.slot.operand);
     EXPECT_GT(q.maxima[1], 0) << name(q.slot.operand) << " of the step before";
   }
   EXPECT_EQ(of_attention, 2 * 10);

@@ -59,6 +59,9 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
         format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
+  if (c.shape.mtp_depth > 0 && (c.adapters || c.preference))
+    throw ConfigError(format("model.mtp_depth = {}: further tokens are predicted neither {}; set it to 0", c.shape.mtp_depth,
+                             c.adapters ? "beside adapters (lora.rank)" : "from pairs of answers (dpo.beta)"));
   if (c.preference && !c.document_mask)
     throw ConfigError(
         format("dpo.beta = {}: pairs of answers lie side by side in a sequence; set data.document_mask = true", c.preference.beta));
@@ -93,6 +96,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.average) average.emplace(stream, parameters);
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   if (objective->of_pairs()) preferences_ = stream.zeros({ops::preference_sums}, DType::f64, Lifetime::run, Category::optimizer);
+  if (c.shape.mtp_depth > 0) ahead_sum_ = zeros(DType::f64), ahead_counted_ = zeros(DType::i64);
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);

@@ -45,7 +45,7 @@ class Engine {
   /// The parameters that files of the model have: the frozen ones, or those that train.
   const std::vector<Parameter*>& own_parameters() const { return frozen.list().empty() ? parameters.list() : frozen.list(); }
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
-  nn::LossSums loss_sums() const { return {loss_sum_, counted_, preferences_}; }
+  nn::LossSums loss_sums() const { return {loss_sum_, counted_, preferences_, {}, ahead_sum_, ahead_counted_}; }
   /// The same to be collected elsewhere, as 0 in that region.
   nn::LossSums new_loss_sums(Region);
   Tensor mean_loss() const { return mean_loss_; }
@@ -95,7 +95,7 @@ class Engine {
   void begin_draws(const data::Batch&);
   std::vector<std::vector<float>> whole_gradients();
 
-  Tensor loss_sum_, counted_, preferences_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
+  Tensor loss_sum_, counted_, preferences_, ahead_sum_, ahead_counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 
 }  // namespace octet::train

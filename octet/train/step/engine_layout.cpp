@@ -3,16 +3,10 @@
 namespace octet::train {
 
 Layout layout_of(const EngineConfig& c, std::int64_t groups) {
-  return {.tensor = c.ranks.tensor,
-          .pipeline = c.ranks.pipeline,
-          .context = c.ranks.context,
-          .data = groups,
-          .experts = c.ranks.expert,
-          .schedule = c.ranks.schedule,
-          .chunks = chunks_of(c.ranks.schedule, c.ranks.chunks),
-          .zero = c.ranks.zero,
-          .shard = c.ranks.shard,
-          .level = c.optimizer ? c.optimizer->level : optim::Level::O0};
+  Layout out = layout_of(c.ranks);
+  out.data = 1, out.data = groups / out.sequence_groups();
+  if (c.optimizer) out.level = c.optimizer->level;
+  return out;
 }
 
 Subject subject_of(const EngineConfig& c, std::int64_t groups) {

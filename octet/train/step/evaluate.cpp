@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/step/own_batches.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -45,18 +46,12 @@ Evaluation evaluate_batch(Engine& e, const data::Batch& batch) { return run(e, b
 
 Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)(), const PairReferences& references) {
   Sums total;
-  const auto group = std::uint64_t(e.axes.sequence_group()), groups = std::uint64_t(e.axes.sequence_groups());
-  for (std::uint64_t first = 0; first < batches.size(); first += groups) {
-    if (stopped != nullptr && stopped()) return {.whole = false};
-    const std::uint64_t i = first + group;
-    if (i >= batches.size()) {
-      if (e.sharding.data_ranks_meet()) run(e, batches[first], {});
-      break;
-    }
-    data::Batch batch = batches[i];
+  const bool whole = each_own_batch(e, batches, stopped, [&](data::Batch batch, bool own) {
     references.fill(batch);
-    total.add(run(e, batch, {}));
-  }
+    const Sums sums = run(e, batch, {});
+    if (own) total.add(sums);
+  });
+  if (!whole) return {.whole = false};
   if (e.objective->of_pairs()) total.values.resize(1 + ops::preference_sums);  // of a rank without a batch
   const std::vector<double> values = parallel::gathered(e.stream, e.ranks(), std::span<const double>(total.values));
   std::vector<double> sums(total.values.size());

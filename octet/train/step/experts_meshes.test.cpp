@@ -163,27 +163,37 @@ TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
     }
 }
 
-TEST(ExpertsOnMeshes, PartsOfSequencesHaveTheGradientsOfOneRankWithoutALossOfRouters) {
+// The loss of routers counts the choices in the layers of all stages: sums so far travel with activations, those of all with gradients.
+TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheLossOfAllLayersOfOneRank) {
   EngineConfig config = config_of("fp32");
-  config.shape.experts.balance.loss = 0;
+  config.shape.experts.balance.over = nn::Balance::Over::model, config.shape.experts.balance.loss = 0.5;
   const MeshSteps one = steps_on(config, {});
-  expect_near(config, {.context = 2}, one, 1e-5);
-  expect_near(config, {.context = 2, .data = 2, .zero = 1, .expert = 2}, one, 1e-5);
+  using enum parallel::Schedule;
+  for (const parallel::Schedule schedule : {one_f_one_b, interleaved, zero_bubble, dualpipe_v}) {
+    config.ranks.schedule = schedule, config.ranks.chunks = schedule == interleaved ? 2 : 1;
+    const MeshSteps two = steps_on(config, {.pipeline = 2});
+    EXPECT_EQ(two.gradients, one.gradients) << to_text(schedule);
+    EXPECT_EQ(two.losses, one.losses) << to_text(schedule);
+  }
+  config.ranks.schedule = one_f_one_b, config.ranks.chunks = 1;
+  expect_near(config, {.tensor = 2, .pipeline = 2}, one, 1e-5);
+  expect_near(config, {.context = 2, .pipeline = 2}, one, 1e-5);
+  config.comm.pipeline = parallel::TensorWire::e4m3;
+  const MeshSteps rounded = steps_on(config, {.data = 2, .pipeline = 2, .expert = 2});
+  EXPECT_LT(distance(one.gradients, rounded.gradients), 0.2);
 }
 
-TEST(ExpertsOnMeshes, WhatIsNotBuiltIsRefusedWithItsReason) {
-  const auto refusal = [](const EngineConfig& c, const Mesh& mesh) -> std::string {
-    try {
-      steps_on(c, mesh, 1);
-    } catch (const ConfigError& e) {
-      return e.what();
-    }
-    return "";
-  };
-  EngineConfig config = config_of("bf16");
-  EXPECT_NE(refusal(config, {.context = 2}).find("model.router_loss counts choices in complete sequences"), std::string::npos);
-  config.shape.experts.balance.over = nn::Balance::Over::model;
-  EXPECT_NE(refusal(config, {.pipeline = 2}).find("set model.router_balance = \"layer\""), std::string::npos);
+// The loss of routers counts the choices of complete sequences, of which context ranks have two segments, and tensor ranks a part of these.
+TEST(ExpertsOnMeshes, PartsOfSequencesHaveTheGradientsOfOneRank) {
+  using enum nn::Balance::Over;
+  for (const nn::Balance::Over over : {model, layer, sequence}) {
+    EngineConfig config = config_of("fp32");
+    config.shape.experts.balance.over = over, config.shape.experts.balance.loss = 0.5;
+    const MeshSteps one = steps_on(config, {});
+    expect_near(config, {.context = 2, .data = 2, .zero = 1, .expert = 2}, one, 1e-5);
+    expect_near(config, {.tensor = 2, .context = 2}, one, 1e-5);
+    if (over == layer) expect_near(config, {.context = 2, .pipeline = 2}, one, 1e-5);
+  }
 }
 
 }  // namespace

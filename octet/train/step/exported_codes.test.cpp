@@ -159,5 +159,50 @@ TEST(ExportedCodes, StoredScalesAreThoseOfOperands) {
   }
 }
 
+// gate, up and down of an expert, and where their rows begin in its matrix of a stack.
+const Place of_expert[] = {
+    {"gate_proj", "mlp.experts.gate_up", 0}, {"up_proj", "mlp.experts.gate_up", 64}, {"down_proj", "mlp.experts.down", 0}};
+
+EngineConfig experts_config(const std::string& recipe) {
+  EngineConfig config = testing::small_engine("qwen3_moe", recipe);
+  config.shape.width = 128, config.shape.head_dim = 32;
+  config.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true, .balance = {.loss = 0.01}};
+  return config;
+}
+
+// A folder has a scale for each tensor of an expert: gate and up of one are one matrix, and have one.
+void expect_codes_of_experts(Engine& e, const io::TensorFolder& files) {
+  for (const std::string layer : {"layers.0.", "layers.1."})
+    for (std::int64_t x = 0; x < 4; ++x)
+      for (const Place& p : of_expert) {
+        const Quantized q = operand_of(e, layer + p.layer);
+        const std::string name = format("model.{}mlp.experts.{}.{}.weight", layer, x, p.name);
+        const io::TensorView codes = files.tensor(name);
+        const std::int64_t columns = codes.shape[1], first = x * (q.rows() / 4) + p.first;
+        EXPECT_EQ(std::memcmp(codes.bytes.data(), q.codes.u8() + first * columns, codes.bytes.size()), 0) << name;
+        EXPECT_EQ(io::to_f32(files.tensor(name + "_scale"))[0], q.descales.f32()[x]) << name;
+      }
+}
+
+TEST(ExportedCodes, ExpertsHaveAScaleForEachOfTheirMatrices) {
+  const Scratch scratch;
+  Engine e(experts_config("current"), Device::cpu, {});
+  testing::train_steps(e, 3);
+  e.quantize_weights(scaling::recomputing);
+  WeightForm form = WeightForm::named("fp8-tensor");
+  for (const Parameter* p : e.parameters.list())
+    if (p->path.starts_with("layers.") && p->shape.rank == 2) form.input_scales[p->path] = 0.01f;
+  save_weights(e, scratch.at("out"), form);
+  const io::TensorFolder files = io::TensorFolder::open(scratch.at("out"));
+  expect_codes_of_experts(e, files);
+
+  EngineConfig config = experts_config("delayed");
+  config.precision.options.format = "e4m3", config.precision.options.history = 1;
+  Engine frozen(config, Device::cpu, {});
+  load_weights(frozen, files), load_scales(frozen, files);
+  frozen.quantize_weights({});
+  expect_codes_of_experts(frozen, files);
+}
+
 }  // namespace
 }  // namespace octet::train

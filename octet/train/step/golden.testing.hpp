@@ -31,6 +31,9 @@ struct Golden {
   double largest_logit = 0;
   std::vector<std::pair<std::size_t, double>> logits;  // flat index, value
   std::vector<double> losses;                          // of a short training
+  std::int64_t mtp_depth = 0;                          // layers of multi-token prediction; 0: none, and nothing else counts
+  double mtp_factor = 0;                               // of their loss
+  std::vector<double> mtp_losses;                      // of further tokens, in the same training
 };
 
 inline std::pair<std::size_t, double> sample_of(const std::string& text) {
@@ -63,6 +66,8 @@ inline Golden read_golden(const std::string& family) {
       for (line >> golden.largest_logit; line >> sample;) golden.logits.push_back(sample_of(sample));
     else if (key == "losses")
       while (line >> loss) golden.losses.push_back(loss);
+    else if (key == "further")
+      for (line >> golden.mtp_depth >> golden.mtp_factor; line >> loss;) golden.mtp_losses.push_back(loss);
     else if (key != "#") golden.gradients.push_back(gradient_of(key, line));
   }
   return golden;

@@ -51,7 +51,7 @@ MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 3) 
 }
 
 void expect_near(const EngineConfig& config, const Mesh& mesh, const MeshSteps& one, double bound) {
-  const MeshSteps many = steps_on(config, mesh);
+  const MeshSteps many = steps_on(config, mesh, int(one.losses.size()));
   EXPECT_LT(distance(one.gradients, many.gradients), bound) << mesh.text();
   EXPECT_NEAR(many.norm / one.norm, 1, bound) << mesh.text();
   for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, bound) << mesh.text() << ", " << s;
@@ -68,6 +68,34 @@ TEST(LoraExperts, OfDividedExpertsHaveTheGradientsAndLossesOfOneRank) {
   // The frozen experts are divided, and adapters are those of other layers.
   const EngineConfig others = config_of("fp32", {"all-linear"});
   expect_near(others, {.data = 4, .expert = 2}, steps_on(others, {}), 1e-5);
+}
+
+// Adapters of attention are divided. Those of stacks and of shared experts are copies for the own rows, and latents have rows of both
+// kinds.
+TEST(LoraExperts, OnTensorRanksHaveTheGradientsAndLossesOfOneRank) {
+  const auto latent = [](const std::string& family, std::vector<std::string> targets) {
+    EngineConfig c = config_of("fp32", std::move(targets));
+    c.shape.family = family, c.shape.layers = 3, c.shape.latent = small_latent(c.shape);
+    c.shape.experts.shared = 1, c.shape.experts.first_dense = 1, c.shape.experts.normalize = family == "deepseek_v3";
+    if (family == "deepseek_v2") c.shape.latent.query_rank = 0;
+    return c;
+  };
+  const std::vector<std::string> all{"all-linear", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"};
+  EngineConfig shared = config_of("fp32");
+  shared.shape.kv_heads = 1;
+  for (const EngineConfig& config : {config_of("fp32"), shared, latent("deepseek_v2", all), latent("deepseek_v3", all)}) {
+    const MeshSteps one = steps_on(config, {}, 2);
+    for (const Mesh& mesh : {Mesh{.tensor = 4}, Mesh{.tensor = 2, .data = 2, .zero = 2, .expert = 2}}) expect_near(config, mesh, one, 1e-5);
+  }
+  const EngineConfig config = config_of("fp32");
+  expect_near(config, {.tensor = 2, .data = 2, .zero = 3, .expert = 2}, steps_on(config, {}, 2), 1e-5);
+  EngineConfig dropped = latent("deepseek_v3", {"all-linear"});
+  dropped.adapters.dropout = 0.3;
+  const auto equal_batches = [](int step, int) { return std::vector{batch_of(step, 0), batch_of(step, 1)}; };
+  const MeshSteps one = steps_on_mesh(dropped, {}, 2, 1e-2, equal_batches, begin_with_values),
+                  two = steps_on_mesh(dropped, {.tensor = 2}, 2, 1e-2, equal_batches, begin_with_values);
+  EXPECT_LT(distance(one.gradients, two.gradients), 1e-5);
+  EXPECT_NEAR(two.losses[1] / one.losses[1], 1, 1e-5);
 }
 
 // Rows come in rounds, whose products are added.
@@ -99,21 +127,23 @@ TEST(LoraExperts, InEightBitsAreNearOneRankAndNearFp32) {
 }
 
 TEST(LoraExperts, HaveTheMemoryAndTheWorkOfTheirPlan) {
-  for (const auto& [recipe, zero] : {std::pair("current", 0), {"block128", 2}, {"delayed", 3}, {"rowwise", 3}}) {
+  for (const auto& [recipe, zero, tensor] :
+       {std::tuple("current", 0, 1), {"block128", 2, 1}, {"delayed", 3, 1}, {"rowwise", 3, 1}, {"block128", 3, 2}}) {
     EngineConfig config = config_of(recipe);
-    const Mesh mesh{.data = 4, .zero = zero, .expert = 2};
-    mesh.set(config.ranks), config.planned_ranks = 4;
+    const Mesh mesh{.tensor = tensor, .data = 4 / tensor, .zero = zero, .expert = 2};
+    mesh.set(config.ranks), config.planned_ranks = int(mesh.data);
     const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 1, 2);
     comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
       Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-      const auto batches = [&](int step) { return std::vector{batch_of(step, c.rank()), batch_of(step + 1, c.rank())}; };
+      const int group = e.axes.sequence_group();
+      const auto batches = [&](int step) { return std::vector{batch_of(step, group), batch_of(step + 1, group)}; };
       StepRunner runner = begin_steps(e);
       runner.run(batches(0), {.learning_rate = 1e-2});
       const Work before = e.stream.work();
       runner.run(batches(2), {.learning_rate = 1e-2});
       const Work real = e.stream.work() - before;
       runner.run(batches(4), {.learning_rate = 1e-2, .measure = true});
-      evaluate_batch(e, batch_of(0, c.rank()));
+      evaluate_batch(e, batch_of(0, group));
       if (c.rank() > 0) return;
       EXPECT_EQ(dry.memory.by_category, e.stream.arena().peak().by_category) << recipe;
       EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << recipe;
@@ -129,6 +159,8 @@ TEST(LoraExperts, HaveAStateThatIsTheSameOnEveryOtherMesh) {
                                  {.data = 4, .zero = 2, .expert = 2},
                                  {.data = 2, .pipeline = 2, .expert = 2},
                                  {.data = 4, .zero = 3, .expert = 2},
+                                 {.tensor = 2, .data = 2, .expert = 2},
+                                 {.tensor = 2, .data = 2, .zero = 3, .expert = 2},
                                  {}};
   const EngineConfig config = config_of("current");
   const auto on = [](EngineConfig of, const Mesh& mesh, const auto& work) {

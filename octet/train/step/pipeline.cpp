@@ -66,7 +66,7 @@ bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& ste
     if (!step.proceeds()) return false;
     const data::Batch& given = batches[std::size_t(i)];
     const Scope micro_batch(stream_, step.pass.keep);
-    const models::TokenBatch batch = upload(stream_, given, step.pass.keep, member_);
+    const models::TokenBatch batch = upload(stream_, given, step.pass.keep, member_, ahead(0));
     step.before(i);
     const int place = step.exchanges ? 1 + (i == 0) + 2 * (i + 1 == n) : 0;
     recordings_.run(stream_, {given.rows, given.length, std::bit_cast<std::int32_t>(step.factor.constant), step.pass.measure_noise, place},
@@ -131,9 +131,13 @@ void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Cour
 
 void Pipeline::receive(const PipelineAction& a, std::span<const data::Batch> batches) {
   const Key key{a.micro_batch, a.chunk};
-  if (a.kind == Kind::receive_activation) return transfers_.receive(stream_, open(key, batches[std::size_t(a.micro_batch)]).in, a.peer);
-  transfers_.finish_send(flights_.at(key).output);
-  transfers_.receive(stream_, flights_.at(key).boundary, a.peer);
+  if (a.kind == Kind::receive_activation) {
+    const Flight& f = open(key, batches[std::size_t(a.micro_batch)]);
+    return transfers_.receive(stream_, f.in, a.peer, f.choices);
+  }
+  const Flight& f = flights_.at(key);
+  transfers_.finish_send(f.output);
+  transfers_.receive(stream_, f.boundary, a.peer, f.choices);
 }
 
 // To another stage, or into the other chunk of this one.
@@ -142,9 +146,18 @@ void Pipeline::send(const PipelineAction& a, std::span<const data::Batch> batche
   switch (a.kind) {
     case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
     case Kind::send_gradient: send_gradient(key, a.peer); break;
-    case Kind::keep_activation: copy(stream_, flights_.at(key).boundary, open(other, batches[std::size_t(a.micro_batch)]).in); break;
-    default: copy(stream_, flights_.at(key).boundary, flights_.at(other).boundary); give_back(key, Use::boundaries);
+    case Kind::keep_activation: {
+      const Flight& to = open(other, batches[std::size_t(a.micro_batch)]);
+      pass_on(flights_.at(key), to.in, to);
+      break;
+    }
+    default: pass_on(flights_.at(key), flights_.at(other).boundary, flights_.at(other)); give_back(key, Use::boundaries);
   }
+}
+
+void Pipeline::pass_on(const Flight& from, const Tensor& boundary, const Flight& to) {
+  copy(stream_, from.boundary, boundary);
+  if (from.choices) copy(stream_, from.choices, to.choices);
 }
 
 // The first free slot, so that few have memory.
@@ -169,10 +182,12 @@ Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
   const Region boundaries = take(f, Use::boundaries);
   if (const auto last = leaving_.extract(f.slots[std::size_t(Use::boundaries)])) transfers_.finish_send(last.mapped());
-  f.batch = upload(stream_, batch, boundaries, member_);
+  f.batch = upload(stream_, batch, boundaries, member_, ahead(key.second));
   if (!embeds(key.second)) f.in = model_.boundary(stream_, f.batch, boundaries);
   f.boundary = model_.boundary(stream_, f.batch, boundaries);
   f.codes = transfers_.codes_for(stream_, f.boundary, boundaries);
+  f.choices = model_.choices(stream_, boundaries);
+  if (f.choices && embeds(key.second)) clear(stream_, f.choices);
   return f;
 }
 
@@ -197,9 +212,10 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
                     std::bit_cast<std::int32_t>(step.factor.constant),
                     std::int64_t(stream_.arena().mark(stream_.own(Lifetime::scratch)).bytes)};
   form.insert(form.end(), f.slots.begin(), f.slots.end());
-  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.boundary, step.factor.loss_scale,
-                          step.sums.sum, step.sums.counted})
+  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, b.pairs, b.references, f.in, f.boundary, f.choices,
+                          step.factor.loss_scale, step.sums.sum, step.sums.counted, step.sums.ahead_sum, step.sums.ahead_counted})
     form.push_back(address(t));
+  for (const models::TokensAhead& further : b.ahead) form.push_back(address(further.tokens)), form.push_back(address(further.targets));
   return form;
 }
 
@@ -218,7 +234,7 @@ void Pipeline::forward(const Key& key, bool defers, std::span<const data::Batch>
   f.turn = turn_of(key, f, int(batches.size()), step);
   recordings_.part(stream_, f.turn, forward_part, [&] {
     model_.forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
-                   {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.boundary});
+                   {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.boundary, .choices = f.choices});
   });
 }
 

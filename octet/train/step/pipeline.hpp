@@ -91,6 +91,7 @@ class Pipeline {
     models::TokenBatch batch;
     Tensor in;        // empty where the chunk embeds
     Tensor boundary;  // the output until it is sent, then that output's gradient, which becomes the input's
+    Tensor choices;   // of routers that all chunks count together, with both: so far, then those of all; empty where there are none
     Stored codes;     // of a boundary while it is sent, if codes travel: the output's have arrived before the gradient's are made
     Leaving output;
     Replay::Turn turn;
@@ -106,6 +107,8 @@ class Pipeline {
   int part(int chunk) const { return shape_.part(stages_.rank(), chunk); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == shape_.parts(); }
+  // Depths of further tokens that it predicts.
+  std::int64_t ahead(int chunk) const { return has_head(chunk) ? model_.shape().mtp_depth : 0; }
   bool one_chunk() const { return shape_.parts() == 1; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
   static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }
@@ -130,8 +133,10 @@ class Pipeline {
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
   /// The boundary leaves while this stage computes.
-  Leaving begin_send(const Flight& f, int to) { return transfers_.begin_send(stream_, f.boundary, f.codes, to); }
+  Leaving begin_send(const Flight& f, int to) { return transfers_.begin_send(stream_, f.boundary, f.codes, f.choices, to); }
   void send_gradient(const Key&, int to);
+  /// From one chunk of this stage to another.
+  void pass_on(const Flight& from, const Tensor& boundary, const Flight& to);
 
   Stream& stream_;
   models::Model& model_;

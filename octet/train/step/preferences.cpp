@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/train/step/own_batches.hpp"
+
 namespace octet::train {
 
 telemetry::PreferenceFigures figures_of(std::span<const double> sums, std::int64_t pairs) {
@@ -69,22 +71,15 @@ void PairReferences::sum_over_ranks(Engine& e) {
   }
 }
 
-// Ranks that divide weights make as many passes.
 bool PairReferences::compute(Engine& e, std::span<const data::EvalBatches> texts, bool (*stopped)()) {
-  const auto group = std::uint64_t(e.axes.sequence_group()), groups = std::uint64_t(e.axes.sequence_groups());
   std::ranges::fill(values_, 0.0);
-  for (const data::EvalBatches& batches : texts)
-    for (std::uint64_t first = 0; first < batches.size(); first += groups) {
-      if (stopped != nullptr && stopped()) return false;
-      const std::uint64_t i = first + group;
-      if (i < batches.size()) {
-        add(e, batches[i]);
-      } else if (e.sharding.data_ranks_meet()) {
-        data::Batch again = batches[first];
-        std::ranges::fill(again.pairs.numbers, -1);
-        add(e, again);
-      }
-    }
+  for (const data::EvalBatches& batches : texts) {
+    const bool whole = each_own_batch(e, batches, stopped, [&](data::Batch batch, bool own) {
+      if (!own) std::ranges::fill(batch.pairs.numbers, -1);
+      add(e, batch);
+    });
+    if (!whole) return false;
+  }
   sum_over_ranks(e);
   const auto bad = std::ranges::find_if_not(values_, [](double x) { return std::isfinite(x); });
   if (bad == values_.end()) return true;

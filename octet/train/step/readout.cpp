@@ -33,6 +33,8 @@ Readout read_out(Engine& e) {
   Readout out;
   out.step = e.optimizer->last(e.stream);
   out.loss = read<float>(e.stream, e.mean_loss());
+  if (const nn::LossSums sums = e.loss_sums().of_tokens_ahead(); sums.sum)
+    out.ahead_loss = read<double>(e.stream, sums.sum) / double(std::max<std::int64_t>(1, read<std::int64_t>(e.stream, sums.counted)));
   if (e.loss_scale) out.loss_scale = e.loss_scale->read(e.stream, out.step.skip);
   if (const Tensor sums = e.loss_sums().preferences)
     out.preferences = figures_of(doubles_of(e.stream, sums), read<std::int64_t>(e.stream, e.loss_sums().counted));
@@ -43,7 +45,11 @@ Readout read_out(Engine& e) {
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;
   const HostCopy amax(e.stream, slots.amax());
-  out.amax.assign(amax.as<float>(), amax.as<float>() + slots.size());
+  const float* of_slot = amax.as<float>();
+  for (const scaling::Slot& slot : slots.slots()) {  // the largest of a stack's matrices
+    out.amax.push_back(*std::max_element(of_slot, of_slot + slot.matrices));
+    of_slot += slot.matrices;
+  }
   out.health = health_of_all(e);
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "octet/train/step/preferences.hpp"
@@ -10,6 +11,7 @@ namespace octet::train {
 struct Readout {
   ops::AdamWStep step;                // learning rate, norm, clip factor, skip flag
   float loss = 0;                     // mean over the step's tokens
+  double ahead_loss = NAN;            // mean over targets of further tokens; NaN where none are predicted
   optim::LossScale::Move loss_scale;  // 0 where there is none
   double parameter_squares = 0;       // when last measured
   std::vector<float> amax;            // one for each quantizer

@@ -15,7 +15,7 @@ parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t toke
   };
   const std::int64_t rows = tokens * l.used();
   const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {rows, l.in()}),
-                w = operands(l.weight().spec({}), {l.out(), l.in()});
+                w = operands(l.weight().spec({}).of_matrix(0), {l.out(), l.in()});
   const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {rows, l.out()});
   const Work before = dry.work();
   for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})
@@ -25,12 +25,12 @@ parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t toke
   return {.in_8_bits = in_8_bits / per_product, .in_16_bits = (all.gemm_flops - in_8_bits) / per_product};
 }
 
-// Of blocks and of the head.
+// Of blocks and of the head, with those of layers that predict further tokens, which are beside it.
 struct Count final : nn::Visitor {
-  Count(Stream& stream, std::int64_t count) : dry(stream), tokens(count) {}
+  Count(Stream& stream, std::int64_t count, std::int64_t layers) : dry(stream), tokens(count), layers(layers) {}
   void block(int number) override {
-    if (number >= 0) blocks.emplace_back();
-    in_block = number >= 0;
+    in_block = number >= 0 && number < layers;
+    if (in_block) blocks.emplace_back();
   }
   void linear(nn::LinearSite& l) override {
     const parallel::Products more = products_of(dry, l, tokens);
@@ -38,17 +38,16 @@ struct Count final : nn::Visitor {
     sum.in_8_bits += more.in_8_bits, sum.in_16_bits += more.in_16_bits;
   }
   Stream& dry;
-  std::int64_t tokens;
+  std::int64_t tokens, layers;
   std::vector<parallel::Products> blocks;
   parallel::Products head;
   bool in_block = false;
 };
 
-parallel::LayerCosts costs_of(const EngineConfig& c, const Target& target) {
+parallel::LayerCosts costs_of(const EngineConfig& c, const Target& target, WholeModel& whole) {
   Stream dry(Device::null, target);
-  WholeModel whole(c);
   whole.precision.allocate(dry);
-  Count n(dry, round_up(c.sequence, 16));
+  Count n(dry, round_up(c.sequence, 16), c.shape.layers);
   whole.model->visit(n);
   return parallel::layer_costs(n.blocks, n.head, double(c.sequence), double(c.shape.heads * c.shape.head_dim));
 }
@@ -63,8 +62,13 @@ WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
 }
 
 std::vector<std::vector<models::ModelChunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {
+  WholeModel whole(c);
+  return chunks_of_stages(c, target, whole);
+}
+
+std::vector<std::vector<models::ModelChunk>> chunks_of_stages(const EngineConfig& c, const Target& target, WholeModel& whole) {
   const parallel::PipelineShape shape = parallel::pipeline_shape(c.ranks.schedule, c.ranks.pipeline, c.ranks.chunks_of_stage(), 0);
-  const std::vector<std::int64_t> division = parallel::divide_layers(c.shape.layers, shape.parts(), costs_of(c, target));
+  const std::vector<std::int64_t> division = parallel::divide_layers(c.shape.layers, shape.parts(), costs_of(c, target, whole));
   std::vector<std::vector<models::ModelChunk>> out(std::size_t(shape.stages));
   int first = 0;
   for (int part = 0; part < shape.parts(); ++part) {

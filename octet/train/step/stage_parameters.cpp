@@ -19,7 +19,7 @@ std::unique_ptr<Parameter> whole_of(const Parameter& p) {
 }
 
 // Those of the whole model: those of blocks belong to the stage of their block, the ones before
-// the blocks to the first stage, the ones behind them to the stage of the last block.
+// the blocks to the first stage, the ones behind them to the stage of the last block, with blocks that predict further tokens.
 struct Collect final : nn::Visitor {
   explicit Collect(const std::vector<std::vector<models::ModelChunk>>& chunks) {
     for (std::size_t stage = 0; stage < chunks.size(); ++stage)
@@ -31,7 +31,9 @@ struct Collect final : nn::Visitor {
   void experts(const Parameter& p) override { stack = &p; }
   void parameter(Parameter& p) override { add(p, own); }
   void adapter(Parameter& p) override { add(p, adapters); }
-  void add(const Parameter& p, Staged& to) const { to.push_back({whole_of(p), before ? 0 : now < 0 ? last : stages.at(now), stack == &p}); }
+  void add(const Parameter& p, Staged& to) const {
+    to.push_back({whole_of(p), before ? 0 : stages.contains(now) ? stages.at(now) : last, stack == &p});
+  }
   Staged trained() { return std::move(adapters.empty() ? own : adapters); }
   Staged frozen() { return adapters.empty() ? Staged() : std::move(own); }
   const Parameter* stack = nullptr;
@@ -42,8 +44,9 @@ struct Collect final : nn::Visitor {
 };
 
 Collect of_stages(const EngineConfig& c, const Target& target) {
-  Collect all(chunks_of_stages(c, target));
-  WholeModel(c).model->visit(all);
+  WholeModel whole(c);
+  Collect all(chunks_of_stages(c, target, whole));
+  whole.model->visit(all);
   return all;
 }
 
@@ -72,7 +75,7 @@ StageParameters::StageParameters(const EngineConfig& c, const Target& target, co
 StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
                                  const std::vector<Parameter*>& frozen)
     : stages_(stages) {
-  fill(stages.size() == 1 ? whole_ones(frozen, {}) : of_stages(c, target).frozen(), frozen);
+  fill(stages.size() == 1 || !c.adapters ? whole_ones(frozen, {}) : of_stages(c, target).frozen(), frozen);
 }
 
 void StageParameters::fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own) {

@@ -105,7 +105,8 @@ void StepRunner::sum_results() {
       for (comm::Communicator* ranks : groups)
         if (t) ranks->all_reduce(e.stream, t, comm::Reduction::sum);
   };
-  sum_over({&e.ranks(), &e.axes.pipeline()}, {e.loss_sums().sum, e.loss_sums().counted, e.loss_sums().preferences});
+  const nn::LossSums sums = e.loss_sums();
+  sum_over({&e.ranks(), &e.axes.pipeline()}, {sums.sum, sums.counted, sums.preferences, sums.ahead_sum, sums.ahead_counted});
   sum_over({&e.ranks(), &e.axes.pipeline(), &e.axes.tensor()}, {e.model->routers().counts(), e.model->routers().sums()});
   e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
@@ -127,7 +128,7 @@ void StepRunner::clear_sums() {
   engine_.parameters.clear_gradients(engine_.stream);
   engine_.model->routers().clear_loads(engine_.stream);
   const nn::LossSums& sums = engine_.loss_sums();
-  for (const Tensor& t : {sums.sum, sums.counted, sums.preferences})
+  for (const Tensor& t : {sums.sum, sums.counted, sums.preferences, sums.ahead_sum, sums.ahead_counted})
     if (t) clear(engine_.stream, t);
 }
 

@@ -1,5 +1,7 @@
 #include "octet/train/step/upload.hpp"
 
+#include "octet/data/ahead.hpp"
+
 namespace octet::train {
 namespace {
 
@@ -27,7 +29,7 @@ Tensor entries(Stream& stream, const std::vector<T>& values, std::int64_t count,
 
 }  // namespace
 
-models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, const SequenceMember& m) {
+models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, const SequenceMember& m, std::int64_t ahead) {
   const auto [member, members] = m;
   const SequencePart part = SequencePart::of_member(batch.length, member, members);
   const std::int64_t own = batch.length / members;
@@ -38,6 +40,10 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   const std::int64_t count = batch.rows * batch.pairs.per_row;
   out.pairs = entries(stream, batch.pairs.places, count, 4, DType::i32, region);
   out.references = entries(stream, batch.pairs.references, count, 2, DType::f64, region);
+  for (std::int64_t depth = 1; depth <= ahead; ++depth) {
+    const data::Ahead further = stream.device() == Device::null ? data::Ahead{} : data::ahead_of(batch, depth);
+    out.ahead.push_back({rows(further.inputs), rows(further.targets)});
+  }
   return out;
 }
 

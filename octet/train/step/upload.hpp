@@ -11,7 +11,7 @@ struct SequenceMember {
 };
 
 /// A batch of the loader on the stream's device, in a region: the part of one member. Places of documents
-/// are those in whole sequences.
-models::TokenBatch upload(Stream&, const data::Batch&, Region, const SequenceMember& = {});
+/// are those in whole sequences. `ahead`: depths of tokens further on that it has.
+models::TokenBatch upload(Stream&, const data::Batch&, Region, const SequenceMember& = {}, std::int64_t ahead = 0);
 
 }  // namespace octet::train

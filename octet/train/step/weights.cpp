@@ -92,8 +92,11 @@ void load_scales(Engine& e, const io::TensorFolder& files) {
   std::vector<scaling::QuantizerState> states;
   for (const models::LayerScales& s : models::layer_scales(files, e.model->shape(), biases_of(e).behind(e.own_parameters()))) {
     const std::string layer = s.parameter.substr(0, s.parameter.rfind('.'));
-    for (const auto& [operand, descale] : {std::pair(Operand::activation, s.input), {Operand::weight, s.weight}})
-      states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scale = 1 / descale, .descale = descale});
+    for (const auto& [operand, descales] : {std::pair(Operand::activation, std::vector{s.input}), {Operand::weight, s.weights}}) {
+      std::vector<float> scales;
+      for (const float descale : descales) scales.push_back(1 / descale);
+      states.push_back({.slot = {layer, operand, DType::e4m3, {}}, .maxima = {}, .scales = scales, .descales = descales});
+    }
   }
   e.precision.set_quantizer_states(e.stream, states);
   e.parameters.mark_changed();

@@ -15,8 +15,8 @@ void StudyRanks::count_in(RunConfig& c) const {
   if (!alone()) c.ranks.data = ranks_.size() / c.ranks.beside_data();
 }
 
-std::int64_t StudyRanks::of_first(std::int64_t own) { return alone() ? own : parallel::of_first(stream_, ranks_, own); }
-std::string StudyRanks::of_first(const std::string& own) { return alone() ? own : parallel::of_first(stream_, ranks_, own); }
-bool StudyRanks::any(bool own) { return alone() ? own : parallel::total(stream_, ranks_, own) > 0; }
+std::int64_t StudyRanks::of_first(std::int64_t own) { return parallel::of_first(stream_, ranks_, own); }
+std::string StudyRanks::of_first(const std::string& own) { return parallel::of_first(stream_, ranks_, own); }
+bool StudyRanks::any(bool own) { return parallel::total(stream_, ranks_, own) > 0; }
 
 }  // namespace octet::train

@@ -1,5 +1,5 @@
 // Two or more runs: curves, differences, configuration and plan.
-import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
+import { el, short, loss, whole, percent, bytes, table, row, number } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
 import { metricPlot } from "./metrics.js";
@@ -59,7 +59,7 @@ export class Compare {
     this.draws = plots;
     const rows = both.runs.map((r, i) => {
       const d = r.difference, width = d?.half_width;
-      return row([names[i], r.condition, number(whole(r.step)), number(short(r.loss, 5)), number(short(r.eval_loss, 5)),
+      return row([names[i], r.condition, number(whole(r.step)), number(loss(r.loss)), number(loss(r.eval_loss)),
         number(i === 0 || !d || d.mean === null ? "–" : percent(d.mean) + (width === null ? "" : " ±" + percent(width))),
         number(short(r.tokens_per_second)), number(bytes(r.memory)), number(whole(r.skipped))]);
     });

@@ -23,6 +23,15 @@ export function short(x, digits = 4) {
   return String(Number(x.toPrecision(digits)));
 }
 
+// Five significant digits, also where the last are 0: losses stand in columns.
+export const loss = (x) => (Number.isFinite(x) && Math.abs(x) >= 1e-3 && Math.abs(x) < 1000 ? x.toPrecision(5) : short(x, 5));
+
+// Three significant digits with a prefix of the SI: 6.03 M.
+export function prefixed(x) {
+  const power = Math.min(Math.max(Math.floor(Math.log10(x) / 3 + 1e-9), 0), 5);
+  return Number.isFinite(power) ? Number((x / 1000 ** power).toPrecision(3)) + " " + ["", "k", "M", "G", "T", "P"][power] : short(x, 3);
+}
+
 export const whole = (x) => (x === null || x === undefined ? "–" : x.toLocaleString("en"));
 export const percent = (x, digits = 3) => (x === null || x === undefined ? "–" : short(100 * x, digits) + "%");
 

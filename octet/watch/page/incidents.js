@@ -1,5 +1,5 @@
 // The incidents of a run, and the steps around one of them.
-import { el, short, whole, duration, table, row, number } from "./dom.js";
+import { el, short, loss, whole, duration, table, row, number } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
 
@@ -58,7 +58,7 @@ export class Incidents {
     const movers = i.movers.map((m, k) => row([number(String(k + 1)), m.path, m.operand, number(whole(m.step)),
       number(m.bits === null ? "not finite" : (m.bits > 0 ? "+" : "") + short(m.bits, 3)), number(m.deviations === null ? "–" : short(m.deviations, 3))],
       { class: "link", tabindex: 0, onclick: () => this.app.openTensor(m.tensor), onkeydown: (e) => e.key === "Enter" && this.app.openTensor(m.tensor) }));
-    const steps = i.steps.map((s) => row([number(whole(s.step)), number(short(s.loss, 5), s.loss === null), number(short(s.loss_z, 3), Math.abs(s.loss_z ?? 0) > 6),
+    const steps = i.steps.map((s) => row([number(whole(s.step)), number(loss(s.loss), s.loss === null), number(short(s.loss_z, 3), Math.abs(s.loss_z ?? 0) > 6),
       number(short(s.grad_norm), s.grad_norm === null), number(short(s.lr)), s.skipped ? "skipped" : ""], { class: s.step === i.step ? "here" : null }));
     const near = i.nearby.map((n) => row([number(whole(n.step)), n.kind, n.path, n.text]));
     // From the incident on: later steps of the list are another cause's.

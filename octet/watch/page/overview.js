@@ -1,5 +1,5 @@
 // The state of a run: its last step, its curves, its memory and its last incidents.
-import { el, short, whole, percent, bytes, duration, table, row, number, save } from "./dom.js";
+import { el, short, loss, prefixed, whole, percent, bytes, duration, table, row, number, save } from "./dom.js";
 import { has_token, file } from "./api.js";
 import { smooth, smoothingChoice } from "./smooth.js";
 import { metricPlot } from "./metrics.js";
@@ -24,7 +24,7 @@ export class Overview {
     ]);
     // Of runs that have them.
     this.rare = new Map([
-      plot("loss_scale", { logarithmic: true }), plot("reward_margin"), plot("reward_accuracy", { zero: true }),
+      plot("loss_scale", { logarithmic: true }), plot("mtp_loss"), plot("reward_margin"), plot("reward_accuracy", { zero: true }),
       plot("gpu_utilization", { show: percent, zero: true }), plot("gpu_power", { zero: true }),
       plot("gpu_temperature"), plot("gpu_clock"), plot("gpu_memory", { show: bytes, zero: true }),
     ]);
@@ -70,8 +70,8 @@ export class Overview {
     const share = s.steps > 0 && last.step !== undefined ? percent(last.step / s.steps) + " of " + whole(s.steps) : "";
     this.tiles.replaceChildren(
       tile("Step", whole(last.step), share),
-      tile("Loss", short(last.loss, 5), "z " + short(last.loss_z, 2), Math.abs(last.loss_z ?? 0) > 6 || (s.last && last.loss === null)),
-      tile("Held-out loss", short(s.eval?.loss, 5), s.eval ? "at step " + whole(s.eval.step) : "none yet"),
+      tile("Loss", loss(last.loss), "z " + short(last.loss_z, 2), Math.abs(last.loss_z ?? 0) > 6 || (s.last && last.loss === null)),
+      tile("Held-out loss", loss(s.eval?.loss), s.eval ? "at step " + whole(s.eval.step) : "none yet"),
       tile("Gradient norm", short(last.grad_norm), "z " + short(last.grad_norm_z, 2), Math.abs(last.grad_norm_z ?? 0) > 6),
       tile("Parameter norm", short(last.param_norm)),
       tile("Learning rate", short(last.lr)),
@@ -123,8 +123,8 @@ export class Overview {
   fillFacts(s) {
     const m = s.model, facts = [
       ["folder", s.folder], ["recipe", s.recipe], ["seed", whole(s.seed)], ["started", s.started],
-      ["model", `${m.family} ${m.size}, ${short(m.parameters, 3)} parameters, ${m.layers} layers, width ${m.width}, context ${m.context}`],
-      ["machine", `${s.machine.name}, ${s.machine.threads} threads, GEMM limit ${short(s.machine.gemm_limit_flops, 3)} FLOP/s`],
+      ["model", `${m.family} ${m.size}, ${prefixed(m.parameters)} parameters, ${m.layers} layers, width ${m.width}, context ${m.context}`],
+      ["machine", `${s.machine.name}, ${s.machine.threads} threads, GEMM limit ${prefixed(s.machine.gemm_limit_flops)}FLOP/s`],
       ["report", s.report ? this.report() : "none yet: octet report writes one"],
       ["ranks", whole(s.ranks_started)], ["tokens per step", whole(s.tokens_per_step)],
     ];

@@ -1,5 +1,5 @@
 // All runs: search, order, groups, hiding; a click shows a run, boxes choose runs to compare.
-import { el, short, whole, table, row, number } from "./dom.js";
+import { el, short, loss, whole, table, row, number } from "./dom.js";
 
 const best_first = new Set(["started", "step", "speed"]);  // the largest value is of interest
 // wide: left out on narrow screens, so that the loss is on them.
@@ -9,8 +9,8 @@ const columns = [
   { key: "model", name: "model", wide: true, of: (r) => r.model },
   { key: "condition", name: "state", of: (r) => r.condition },
   { key: "step", name: "step", number: true, of: (r) => r.last?.step ?? null, show: whole },
-  { key: "loss", name: "loss", number: true, of: (r) => r.last?.loss ?? null, show: (v) => short(v, 5) },
-  { key: "eval", name: "held-out loss", number: true, of: (r) => r.eval?.loss ?? null, show: (v) => short(v, 5) },
+  { key: "loss", name: "loss", number: true, of: (r) => r.last?.loss ?? null, show: (v) => loss(v) },
+  { key: "eval", name: "held-out loss", number: true, of: (r) => r.eval?.loss ?? null, show: (v) => loss(v) },
   { key: "speed", name: "tokens per second", number: true, of: (r) => r.last?.tokens_per_second ?? null, show: short },
   { key: "started", name: "started", wide: true, of: (r) => r.started },
 ];
@@ -61,7 +61,7 @@ export class Runs {
     for (const r of runs) parts.set(this.group.of(r), [...(parts.get(this.group.of(r)) ?? []), r]);
     return [...parts].flatMap(([name, part]) => {
       const best = part.map((r) => r.eval?.loss ?? null).filter((x) => x !== null).reduce((a, b) => Math.min(a, b), Infinity);
-      const text = `${name}: ${whole(part.length)} ${part.length === 1 ? "run" : "runs"}` + (best < Infinity ? `, lowest held-out loss ${short(best, 5)}` : "");
+      const text = `${name}: ${whole(part.length)} ${part.length === 1 ? "run" : "runs"}` + (best < Infinity ? `, lowest held-out loss ${loss(best)}` : "");
       return [el("tr", { class: "group" }, el("td", { colspan: columns.length + 2 }, text)), ...part.map((r) => this.line(r))];
     });
   }

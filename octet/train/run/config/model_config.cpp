@@ -83,6 +83,23 @@ void set_latent(const ModelConfig& c, models::ModelShape& s) {
   if (c.query_rank >= 0) s.latent.query_rank = c.query_rank;
 }
 
+void set_ahead(const ModelConfig& c, models::ModelShape& s) {
+  if (c.mtp_depth > 0 && !models::model_family(s.family).ahead)
+    throw ConfigError(format("model.mtp_depth = {}: models of the family {} predict no further tokens; leave it out, or choose {}",
+                             c.mtp_depth, s.family, families_that(&models::ModelFamily::ahead)));
+  s.mtp_depth = c.mtp_depth;
+}
+
+/// Of the layers that files have, the first ones train.
+void take_kept_layers(const ModelConfig& c, models::ModelShape& s) {
+  if (c.mtp_depth > s.kept_layers)
+    throw ConfigError(format(
+        "model.mtp_depth = {}: {}/config.json has num_nextn_predict_layers = {}, of layers that predict further tokens; set it to at "
+        "most that",
+        c.mtp_depth, printable(c.folder()), s.kept_layers));
+  s.mtp_depth = c.mtp_depth, s.kept_layers -= c.mtp_depth;
+}
+
 /// The keys of the function that a model computes.
 void set_experts(const ModelConfig& c, models::ExpertsShape& e) {
   set(e.number, c.experts), set(e.chosen, c.experts_per_token), set(e.width, c.expert_hidden), set(e.step, c.expert_step);
@@ -149,6 +166,7 @@ models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& bas
   if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = s.latent ? s.heads : std::min(s.kv_heads, s.heads);
   if (c.tied != "default") s.tied = c.tied == "yes";
   set_rotation(c, s), set_latent(c, s);
+  set_ahead(c, s);
   require_experts(c, s);
   set_experts(c, s.experts), set_balance(c, s.experts.balance);
   if (s.experts && s.experts.layers_before(s.layers) == 0)
@@ -211,6 +229,7 @@ models::ModelShape shape_of_folder(const ModelConfig& c) {
                              printable(c.init), printable(c.folder()), different));
   models::ModelShape shape = there;
   set_balance(c, shape.experts.balance), shape.experts.limit = wanted.experts.limit;
+  take_kept_layers(c, shape);
   return shape;
 }
 
@@ -292,6 +311,12 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.choice("tied", tied, "whether head and embedding share one matrix; default: as the size has", {"default", "yes", "no"});
   expert_fields(*this, v);
   latent_fields(*this, v);
+  v.field("mtp_depth", mtp_depth,
+          "further tokens that multi-token prediction layers behind the last block predict while the model trains, as DeepSeek-V3; 0: none",
+          {.at_least = 0, .at_most = models::most_ahead});
+  v.field("mtp_loss", mtp_loss, "factor of the mean loss of these tokens, which is added to the loss", {.above = 0, .at_most = 1000},
+          may_change);
+  v.idle("mtp_loss", mtp_depth == 0, "model.mtp_depth = 0 predicts no further tokens");
   v.field("recompute", recompute,
           "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
   v.field("recompute_layers", recompute_layers,

@@ -30,6 +30,8 @@ struct ModelConfig {
   double router_loss = -1, router_z_loss = -1, router_bias_rate = -1, swiglu_limit = -1;
   // models::LatentShape; -1 where 0 means something.
   std::int64_t latent_rank = 0, query_rank = -1, rotary_width = 0, value_width = 0;
+  std::int64_t mtp_depth = 0;          // models::ModelShape
+  double mtp_loss = 0.3;               // models::ModelOptions
   std::vector<std::string> recompute;  // nn::Recompute::named
   std::int64_t recompute_layers = 0;   // ModelOptions::recompute_layers
   std::string init;                    // folder of a model to start from instead of random weights

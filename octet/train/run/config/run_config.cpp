@@ -88,6 +88,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
+  v.idle("optim.coded_ends", model.mtp_depth > 0, "model.mtp_depth adds to gradients of embedding and head, which stay in FP32");
   v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
          format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.
@@ -130,7 +131,9 @@ EngineConfig engine_config(const RunConfig& c) {
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it, or choose another model",
                              c.data.sequence_length, printable(c.model.name()), shape.max_sequence));
   return {.shape = shape,
-          .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
+          .model = {.recompute = nn::Recompute::named(c.model.recompute),
+                    .recompute_layers = c.model.recompute_layers,
+                    .mtp_loss = c.model.mtp_loss},
           .precision = c.recipe,
           .optimizer = c.optim,
           .loss_scale = c.loss_scale,

@@ -92,6 +92,17 @@ void add_adapters(const Engine& engine, const EngineConfig& c, std::vector<scali
                          c.adapters.rank, grouped(engine.stage_frozen.count() - c.shape.padding()))});
 }
 
+void add_further_tokens(const EngineConfig& c, std::vector<scaling::PlanRow>& plan) {
+  const models::ModelShape& s = c.shape;
+  if (s.mtp_depth == 0) return;
+  const std::string last = s.mtp_depth > 1 ? format(" to layers.{}", s.all_layers() - 1) : "";
+  plan.push_back(
+      {"further tokens", 0, 0, format("depth {}", s.mtp_depth),
+       format("model.mtp_depth: layers.{}{} predict them in training alone, with embedding and head of the model; their mean loss "
+              "counts {}",
+              s.layers, last, c.model.mtp_loss)});
+}
+
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
   using Mode = optim::LossScaleConfig::Mode;
   if (mode == Mode::off) return "loss_scale.mode = \"off\": gradients of activations below 2^-25 become 0";
@@ -159,6 +170,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(config, out.plan);
   if (config.adapters) add_adapters(engine, config, out.plan);
+  if (config.optimizer) add_further_tokens(config, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
   for (scaling::PlanRow& row : plan_of_sent_activations(engine, config)) out.plan.push_back(std::move(row));
   if (config.optimizer) add_division(engine, config, out.plan);

@@ -15,11 +15,11 @@ struct Accord {
   bool out_of_time = false;        // by the clock of a rank
   double seconds = 0;              // of the last step
   double waited = 0;               // of these, in collectives
-  machine::GpuReading gpu = {};    // of a rank alone; of several, those of `ranks`
-  std::vector<Accord> ranks = {};  // of all ranks, where there are several
+  machine::GpuReading gpu = {};    // of an accord's `ranks`
+  std::vector<Accord> ranks = {};  // of all ranks
 };
 
-/// True where a rank says so; the largest time. All ranks call it and get the same. With one rank: `own`.
+/// True where a rank says so; the largest time. All ranks call it and get the same.
 Accord agree(Stream&, comm::Communicator&, const Accord& own);
 
 }  // namespace octet::train

@@ -60,7 +60,7 @@ TEST(Accord, HasTheGpuOfEachRank) {
 TEST(Accord, OfOneRankIsItsOwn) {
   const Accord a = accords_of(1, [](int) { return Accord{.stop = true, .seconds = 3}; })[0];
   EXPECT_TRUE(a.stop && !a.save);
-  EXPECT_TRUE(a.ranks.empty());
+  EXPECT_EQ(a.ranks.size(), 1u);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct Decision {
 };
 
 /// The decision of rank 0, which alone has the record. All ranks call it, once per step and once per answer to a request: one collective,
-/// and two more for the names of layers. With one rank: `own`.
+/// and two more for the names of layers.
 Decision decision_of_first(Stream&, comm::Communicator&, const Decision& own);
 
 }  // namespace octet::train

@@ -14,10 +14,11 @@ namespace {
 
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
   const std::int64_t others = c.beside_data();
-  const char* const only = others == c.tensor ? "tensor" : others == c.context ? "context" : others == c.pipeline ? "pipeline" : nullptr;
-  const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, others));
-  throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", c.axes_text(), started,
-                           only == nullptr ? to_text(others) : "it", round_up(size, others), other));
+  const std::vector<comm::Axis> axes = c.axes_beside_data();
+  const bool one = axes.size() == 1;
+  const std::string other = one ? format(", or set ranks.{} = {}", axes[0].name, std::gcd(size, others)) : "";
+  throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", c.axes_text(), started, one ? "it" : to_text(others),
+                           round_up(size, others), other));
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
                                   : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data, config.axes_text(),
                                            started, config.all()));
   if (!alone()) config.data = data;
-  if (data * config.context == 1 && config.zero > 0)
+  if (config.of_part() == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
               others == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
 }

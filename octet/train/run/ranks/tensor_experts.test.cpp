@@ -93,8 +93,34 @@ TEST(TensorExperts, OfOtherFamiliesHaveTheGradientsAndLossesOfOneRank) {
                                      grouped_config("fp32", "deepseek_moe")})
     expect_near(config, steps_on(config, {}), meshes);
   EngineConfig shared = grouped_config("fp32");
-  shared.shape.kv_heads = 1, shared.shape.experts.balance.loss = 0;  // ranks share key heads, and have parts of sequences
+  shared.shape.kv_heads = 1;  // ranks share key heads, and have parts of sequences
   expect_near(shared, steps_on(shared, {}), {{.tensor = 2, .context = 2, .data = 2, .zero = 2, .expert = 2}});
+}
+
+// Each of three sequences of a micro-batch has its own choices. Of two ranks, each has one and a half of them; of four, three quarters.
+// Sums of choices are exact.
+TEST(TensorExperts, WithALossOfSequencesHaveTheGradientsAndLossesOfOneRank) {
+  for (const char* family : {"deepseek_v2", "deepseek_v3"}) {
+    EngineConfig config = latent_config("fp32", family);
+    config.shape.experts.balance.over = nn::Balance::Over::sequence, config.shape.experts.balance.loss = 0.5;
+    const auto on = [&](const EngineConfig& c, const Mesh& mesh) {
+      return steps_on_mesh(c, mesh, 2, 1e-2, [&](int step, int group) {
+        std::vector<data::Batch> out;
+        for (int i = group; i < 2; i += int(mesh.data)) out.push_back(random_batch(3, 32, 61, 700 + std::uint64_t(2 * step + i)));
+        return out;
+      });
+    };
+    const MeshSteps one = on(config, {});
+    std::vector<Mesh> meshes{{.tensor = 4}, {.tensor = 2, .data = 2, .zero = 2, .expert = 2}};
+    if (octet::testing::exhaustive()) meshes.push_back({.tensor = 2, .data = 2, .pipeline = 2, .zero = 1, .expert = 2});
+    for (const Mesh& mesh : meshes) {
+      const MeshSteps many = on(config, mesh);
+      EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << family << ", " << mesh.text();
+      for (std::size_t s = 0; s < 2; ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << family << ", " << mesh.text();
+    }
+    config.shape.experts.balance.over = nn::Balance::Over::layer;
+    EXPECT_GT(distance(one.gradients, on(config, {}).gradients), 1e-4) << family << ": the loss has no effect";
+  }
 }
 
 // Experts' operands have scales of the own rows, as on data ranks; rounded sums can choose other experts.
@@ -236,14 +262,8 @@ TEST(TensorExperts, WhatIsNotBuiltIsRefusedWithItsReason) {
     return octet::testing::error_of<ConfigError>([&] { steps_on(c, mesh, 1); });
   };
   EngineConfig config = latent_config("bf16");
-  config.shape.experts.balance.over = nn::Balance::Over::sequence;
-  EXPECT_EQ(refusal(config, {.tensor = 2}),
-            "ranks.tensor = 2: model.router_loss counts choices in complete sequences, of which tensor ranks have parts; set "
-            "model.router_balance = \"layer\", or model.router_loss = 0");
   config.optimizer->gradients = Storage::e4m3_tensor, config.shape.experts.balance.loss = 0;
   EXPECT_NE(refusal(config, {.tensor = 2}).find("whose gradients in e4m3_tensor cannot be summed; set optim.gradients = \"bf16\""),
-            std::string::npos);
-  EXPECT_NE(refusal(grouped_config("bf16", "olmoe"), {.tensor = 2}).find("models of the family olmoe cannot be divided within layers"),
             std::string::npos);
 }
 

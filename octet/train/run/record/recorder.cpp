@@ -160,7 +160,7 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
 }
 
 void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_bytes) {
-  if (accord.ranks.empty()) return;
+  if (accord.ranks.size() == 1) return;  // the step's own event has all
   telemetry::RanksEvent e{.step = step, .time = seconds(), .sent_bytes = sent_bytes};
   double longest = -1;
   for (const Accord& rank : accord.ranks) {
@@ -174,7 +174,7 @@ void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_
 void Recorder::gpus(std::int64_t step, const Accord& accord) {
   telemetry::GpusEvent e{.step = step, .time = seconds()};
   bool known = false;
-  for (const Accord& rank : accord.ranks.empty() ? std::vector{accord} : accord.ranks) {
+  for (const Accord& rank : accord.ranks) {
     const machine::GpuReading& gpu = rank.gpu;
     known = known || gpu.known();
     e.utilization.push_back(float(gpu.utilization)), e.power.push_back(float(gpu.power));
