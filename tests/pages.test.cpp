@@ -42,6 +42,7 @@ constexpr Marked marked[] = {
     {"CONTRIBUTING.md", "build/cpu/octet_scaling_tests", "a test program that CI runs"},
     {"docs/benchmarks.md", "python3 -m venv venv-peers", packages},
     {"docs/benchmarks.md", "venv-peers/bin/python", packages},
+    {"docs/benchmarks.md", "PYTHONPATH=build/cpu/python venv-peers", packages},
     {"docs/benchmarks.md", "python3 bench/peers/te_gpu.py", packages},
     {"docs/benchmarks.md", "octet bench step --model qwen2.5-7b", gpus},
     {"docs/experts.md", "octet launch --ranks 2 bench step", gpus},

@@ -35,6 +35,7 @@ void write_smollm3(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
   write_biases(shape, BiasKeys::both, config);
   config.set("use_sliding_window", false).set("sliding_window", {});
+  config.set("pad_token_id", {});  // transformers' default is outside of a small vocabulary
   config.set("no_rope_layers", json::array_of(turned_layers(shape)));
   if (shape.unturned_step > 0 && shape.unturned_step <= shape.layers) config.set("no_rope_layer_interval", shape.unturned_step);
 }
