@@ -97,7 +97,7 @@ function(octet_tests program)
   string(REPLACE "octet::" "octet_" first ${first})
   get_target_property(level ${first} OCTET_LEVEL)
   octet_precompile(${program} tests ${level} <gtest/gtest.h> ${octet_common_headers})
-  target_compile_options(${program} PRIVATE -O1)  # tests: compile time counts more than speed
+  target_compile_options(${program} PRIVATE -O0)  # tests: compile time counts more than speed
   target_compile_definitions(${program} PRIVATE OCTET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(arg_SHARDS)
     foreach(shard RANGE 1 ${arg_SHARDS})
