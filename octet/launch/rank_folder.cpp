@@ -90,9 +90,12 @@ std::string TemporaryFolder::place() {
 
 TemporaryFolder::TemporaryFolder(const std::string& place) {
   remove_left(place);
-  path_ = format("{}/{}XXXXXX", place, prefix);
-  if (::mkdtemp(path_.data()) == nullptr) refuse_file("make the folder", path_, errno);
-  lock_ = lock_of(path_, O_CREAT);
+  // It gets its name once it is locked, so that no other launcher takes it for one that is left.
+  std::string made = format("{}/.{}XXXXXX", place, prefix);
+  if (::mkdtemp(made.data()) == nullptr) refuse_file("make the folder", made, errno);
+  lock_ = lock_of(made, O_CREAT);
+  path_ = format("{}/{}", place, made.substr(place.size() + 2));
+  if (::rename(made.c_str(), path_.c_str()) != 0) refuse_file("make the folder", path_, errno);
 }
 
 TemporaryFolder::~TemporaryFolder() {
