@@ -13,9 +13,8 @@ namespace {
 
 // Of the matrices [rows, columns] of all experts.
 Cut own_rows(const LowRankStack::Config& c, std::int64_t rows, std::int64_t columns) {
-  Cut cut = Cut::of_rows({c.all * rows, columns}, c.first * rows, c.matrices * rows);
-  if (c.copies > 1) cut.alone = 0, cut.copies = c.copies, cut.first_copy = c.first_copy;
-  return cut;
+  const Cut cut = Cut::of_rows({c.all * rows, columns}, c.first * rows, c.matrices * rows);
+  return c.copies > 1 ? cut.shared(c.copies, c.first_copy) : cut;
 }
 
 }  // namespace

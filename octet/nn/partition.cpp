@@ -47,10 +47,7 @@ std::vector<float> part_of(const Cut& cut, std::span<const float> whole) {
   return out;
 }
 
-Cut with_copies(const Partition& p, Cut cut) {
-  if (p.copies() > 1) cut.alone = 0, cut.copies = p.copies(), cut.first_copy = p.first_copy();
-  return cut;
-}
+Cut with_copies(const Partition& p, const Cut& cut) { return p.copies() > 1 ? cut.shared(p.copies(), p.first_copy()) : cut; }
 
 Cut own_rows(const Partition& p, const Shape& whole) {
   const IndexRange rows = own_range(p, whole[0]);

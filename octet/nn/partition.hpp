@@ -90,7 +90,7 @@ IndexRange own_range(const Partition&, std::int64_t all);
 std::vector<float> part_of(const Cut&, std::span<const float> whole);
 
 /// The cut of a part, of which Partition::copies() have copies.
-Cut with_copies(const Partition&, Cut);
+Cut with_copies(const Partition&, const Cut&);
 
 /// Cuts of the parameters whose whole matrix is [rows, columns].
 Cut own_rows(const Partition&, const Shape& whole);

@@ -1,5 +1,7 @@
 #include "octet/scaling/scale_table.hpp"
 
+#include <algorithm>
+
 #include "octet/scaling/from_data.hpp"
 
 namespace octet::scaling {
@@ -25,12 +27,13 @@ void ScaleTable::allocate(Stream& stream, const SlotGroup& slots) {
 
 void ScaleTable::visit_state(StateVisitor& visitor) {
   if (scale_.shape[0] == 0) return;
-  const std::int64_t slots = std::ssize(first_), all = scale_.shape[0];
-  EarlierForm one_per_slot{{slots, stride}, {}};  // stacks had one scale, and none is behind it
-  for (std::int64_t i = 0; i < slots; ++i) {
-    const std::int64_t n = ((i + 1 < slots ? first_[std::size_t(i + 1)] : all) - first_[std::size_t(i)]);
-    for (std::int64_t at = 0; at < n * stride; ++at) one_per_slot.places.push_back(i * stride + (at < n ? 0 : 1));
-  }
+  // Stacks had one scale, and none is behind it.
+  const auto place = [this](std::int64_t i) {
+    const auto next = std::ranges::upper_bound(first_, i / stride);
+    const std::int64_t matrices = (next == first_.end() ? scale_.shape[0] : *next) - *std::prev(next);
+    return (next - first_.begin() - 1) * stride + (i - *std::prev(next) * stride < matrices ? 0 : 1);
+  };
+  const EarlierForm one_per_slot{{std::ssize(first_), stride}, place};
   visitor.changed("scale", scale_, one_per_slot), visitor.changed("descale", descale_, one_per_slot);
 }
 

@@ -1,5 +1,6 @@
 #include "octet/scaling/slots.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace octet::scaling {
@@ -40,14 +41,13 @@ SlotGroup SlotTable::group() {
 
 void SlotTable::allocate(Stream& stream, int history_length) {
   check(history_length >= 1, "slots: history_length must be at least 1, got {}", history_length);
+  columns_ = {0};
+  for (const Slot& s : slots_) columns_.push_back(columns_.back() + s.matrices);
   history_ = stream.zeros({history_length, column(size())}, DType::f32, Lifetime::run, Category::quantizer_state);
   health_ = stream.zeros({size() * std::int64_t(sizeof(ops::QuantizeHealth))}, DType::u8, Lifetime::run, Category::quantizer_state);
 }
 
-std::int64_t SlotTable::column(int slot) const {
-  return std::accumulate(slots_.begin(), slots_.begin() + slot, std::int64_t(0),
-                         [](std::int64_t sum, const Slot& s) { return sum + s.matrices; });
-}
+int SlotTable::slot_of(std::int64_t column) const { return int(std::ranges::upper_bound(columns_, column) - columns_.begin()) - 1; }
 
 Tensor SlotTable::amax() const { return history_.rows(0, 1).reshaped({column(size())}); }
 Tensor SlotTable::amax(int slot) const { return amax().rows(column(slot), slots_[std::size_t(slot)].matrices); }
@@ -60,11 +60,8 @@ void SlotTable::clear_measurements(Stream& stream) { clear(stream, amax()), clea
 
 void SlotTable::visit_state(StateVisitor& visitor) {
   if (size() == 0) return;
-  EarlierForm one_per_slot{{history_.shape[0], size()}, {}};  // stacks had one maximum
-  for (std::int64_t row = 0; row < history_.shape[0]; ++row)
-    for (std::int64_t i = 0; i < size(); ++i)
-      one_per_slot.places.insert(one_per_slot.places.end(), std::size_t(slots_[std::size_t(i)].matrices), row * size() + i);
-  visitor.changed("amax_history", history_, one_per_slot);
+  const auto place = [this](std::int64_t i) { return i / column(size()) * size() + slot_of(i % column(size())); };
+  visitor.changed("amax_history", history_, {{history_.shape[0], size()}, place});  // stacks had one maximum
 }
 
 }  // namespace octet::scaling

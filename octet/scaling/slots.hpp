@@ -70,8 +70,9 @@ class SlotTable {
 
   const std::vector<Slot>& slots() const { return slots_; }
   int size() const { return int(slots_.size()); }
-  /// Where the maxima of a slot begin; their number, given size().
-  std::int64_t column(int slot) const;
+  /// After allocate(): where the maxima of a slot begin; their number, given size(); and whose maximum a column has.
+  std::int64_t column(int slot) const { return columns_.at(std::size_t(slot)); }
+  int slot_of(std::int64_t column) const;
   Tensor history() const { return history_; }      // f32 [L, N], N = column(size())
   Tensor amax() const;                             // f32 [N], row 0
   Tensor amax(int slot) const;                     // f32 [Slot::matrices]
@@ -87,7 +88,8 @@ class SlotTable {
  private:
   friend class SlotGroup;
   std::vector<Slot> slots_;
-  std::vector<int> sizes_;  // of the groups
+  std::vector<int> sizes_;                   // of the groups
+  std::vector<std::int64_t> columns_ = {0};  // where slots begin, and their end: each pass of a quantizer asks
   Tensor history_, health_;
 };
 

@@ -4,6 +4,10 @@
 
 namespace octet {
 
+Cut Cut::shared(int by_copies, bool is_first) const {
+  return {.whole = whole, .pieces = pieces, .alone = 0, .copies = by_copies, .first_copy = is_first};
+}
+
 Cut Cut::copied(const Shape& whole, int copies, bool first_copy) {
   const std::int64_t n = whole.count();
   return {.whole = whole, .pieces = {{n, 0, n, n}}, .alone = 0, .copies = copies, .first_copy = first_copy};

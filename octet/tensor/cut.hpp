@@ -26,6 +26,8 @@ struct Cut {
   /// The first values, as many as this owner counts and saves for all: of later ones another owner does.
   std::int64_t counted(std::int64_t here) const { return *this && !first_copy ? alone : here; }
 
+  /// The same values, of all of which so many owners have a copy.
+  Cut shared(int by_copies, bool is_first) const;
   /// A tensor of which every owner has a copy.
   static Cut copied(const Shape& whole, int copies, bool first_copy);
   /// Rows [first, first + rows) of a matrix or vector.

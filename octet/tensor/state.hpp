@@ -1,7 +1,7 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
-#include <vector>
 
 #include "octet/tensor/cut.hpp"
 #include "octet/tensor/storage.hpp"
@@ -17,10 +17,10 @@ struct StoredSlice {
   bool is_whole() const { return stored.count() == whole.count(); }
 };
 
-/// A tensor as files of an earlier version have it: value i here is value places[i] there.
+/// A tensor as files of an earlier version have it: value i here is value place(i) there.
 struct EarlierForm {
   Shape shape;
-  std::vector<std::int64_t> places;
+  std::function<std::int64_t(std::int64_t)> place;
 };
 
 /// Visits all state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which passes its state, always

@@ -64,11 +64,10 @@ scaling::PrecisionConfig frozen_precision(const ModelSource& source) {
   const std::vector<models::LayerScales> stored = scales_of_folder(source);
   train::Engine bare = planned(source, {.recipe = "fp32"});
   for (nn::LinearSite* l : layers_of(bare)) {
-    const std::string& parameter = l->weight().parameter().path;
     if (l->weight().parameter().role == ParameterRole::router) continue;  // no recipe has codes of it
+    const std::string& parameter = l->weight().parameter().path;
     const bool coded = std::ranges::any_of(stored, [&](const models::LayerScales& s) { return s.parameter == parameter; });
-    const bool router = l->weight().parameter().role == ParameterRole::router;  // has no codes under any recipe
-    if (!coded && !router && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
+    if (!coded && l->path().starts_with("layers.")) out.keep_bf16.push_back(l->path());
   }
   return out;
 }

@@ -55,8 +55,8 @@ void Restore::changed(std::string_view name, const Tensor& t, const EarlierForm&
   if (!restoring()) return;
   const std::size_t size = size_of(t.dtype);
   std::vector<std::byte> here(t.bytes());
-  for (std::size_t i = 0; i < earlier.places.size(); ++i)
-    std::memcpy(here.data() + i * size, bytes.data() + std::size_t(earlier.places[i]) * size, size);
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    std::memcpy(here.data() + std::size_t(i) * size, bytes.data() + std::size_t(earlier.place(i)) * size, size);
   upload(stream_, here.data(), t);
 }
 bool Restore::has(std::string_view name) const { return files_.count(prefixes_.back() + std::string(name) + ".") > 0; }

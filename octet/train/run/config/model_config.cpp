@@ -83,13 +83,6 @@ void set_latent(const ModelConfig& c, models::ModelShape& s) {
   if (c.query_rank >= 0) s.latent.query_rank = c.query_rank;
 }
 
-void set_ahead(const ModelConfig& c, models::ModelShape& s) {
-  if (c.mtp_depth > 0 && !models::model_family(s.family).ahead)
-    throw ConfigError(format("model.mtp_depth = {}: models of the family {} predict no further tokens; leave it out, or choose {}",
-                             c.mtp_depth, s.family, families_that(&models::ModelFamily::ahead)));
-  s.mtp_depth = c.mtp_depth;
-}
-
 /// Of the layers that files have, the first ones train.
 void take_kept_layers(const ModelConfig& c, models::ModelShape& s) {
   if (c.mtp_depth > s.kept_layers)
@@ -166,7 +159,7 @@ models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& bas
   if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = s.latent ? s.heads : std::min(s.kv_heads, s.heads);
   if (c.tied != "default") s.tied = c.tied == "yes";
   set_rotation(c, s), set_latent(c, s);
-  set_ahead(c, s);
+  s.mtp_depth = c.mtp_depth;
   require_experts(c, s);
   set_experts(c, s.experts), set_balance(c, s.experts.balance);
   if (s.experts && s.experts.layers_before(s.layers) == 0)
