@@ -2,6 +2,7 @@
 
 #include "octet/bench/sites.hpp"
 #include "octet/bench/steps.hpp"
+#include "octet/bench/steps_on_ranks.hpp"
 #include "octet/train/run/config/run_config.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 
@@ -39,6 +40,19 @@ TEST(ExpertLoads, AreThoseThatABiasOfTheirChoicesGives) {
   EXPECT_LT(fullest(ExpertLoads()), 3);
   train::RunConfig dense = small("llama-tiny");
   EXPECT_EQ(measure_step(dense, Device::cpu, Target{}, 1, Floor{}).fullest_load, 0);
+}
+
+TEST(ExpertLoads, AreThoseOfRanks) {
+  const auto fullest = [](double spread) {
+    StepBenchOptions o{
+        .ranks = {.device = "cpu", .ranks = 2, .repeats = 1}, .config = small("moe-tiny"), .loads = ExpertLoads::of_spread(spread)};
+    o.config.ranks.expert = 2;
+    const StepsOnRanksResult result = measure_steps_on_ranks(o);
+    EXPECT_NE(table_text(result).find("fullest expert"), std::string::npos);
+    return result.rows.at(0).steps.fullest_load;
+  };
+  EXPECT_EQ(fullest(0), 1);
+  EXPECT_EQ(fullest(100), 4);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ class Cases {
             .ranks = ranks,
             .device = device_,
             .ranks_here = std::min(n, place_.here),
-            .workspace = comm::workspace_of(place_.backend)};
+            .workspace = comm::workspace_of(place_.backend),
+            .loads = cases_[i].loads};
   }
 
   Communicator& all_;

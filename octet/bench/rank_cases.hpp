@@ -7,8 +7,9 @@ namespace octet::bench {
 
 /// A measurement of steps on the first ranks of those that are there.
 struct RankCase {
-  train::RunConfig config;  // ranks: how many of them
-  StepsOnRanks steps{};     // the result, on rank 0
+  train::RunConfig config;            // ranks: how many of them
+  ExpertLoads loads = ExpertLoads();  // for which it is configured
+  StepsOnRanks steps{};               // the result, on rank 0
 };
 
 /// The ranks that measured, for the heads of tables.
@@ -43,6 +44,7 @@ struct StepBenchOptions {
   RankBenchOptions ranks{};
   train::RunConfig config{};           // of each rank
   std::vector<std::string> recipes{};  // empty: that of the configuration
+  ExpertLoads loads = ExpertLoads();   // octet bench step alone
 };
 
 /// The subject of a table of steps.

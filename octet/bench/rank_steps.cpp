@@ -44,11 +44,18 @@ class Run {
         engine_(checked(w), w.device, target(w), &w.ranks),
         batches_(random_batches(w.config, std::uint64_t(engine_.axes.sequence_group()))) {
     engine_.initialize(1);
+    w.loads.apply(engine_);
     runner_.emplace(engine_);
   }
 
   Stream& stream() { return engine_.stream; }
   void step(train::PhaseListener* listener = nullptr) { runner_->run(batches_, {.learning_rate = learning_rate, .listener = listener}); }
+  // A step, and its fullest load.
+  double step_with_loads() {
+    double load = 0;
+    runner_->run(batches_, {.learning_rate = learning_rate}, [&] { load = ExpertLoads::fullest(engine_); });
+    return load;
+  }
   // Returns when this rank's work is done, within the limit of ranks.
   void finish() { work_.ranks.finish(engine_.stream), wait(engine_.stream); }
 
@@ -57,6 +64,7 @@ class Run {
   static train::EngineConfig checked(const RankWork& w) {
     if (w.config.threads > 0) cpu::set_threads(int(w.config.threads));
     train::EngineConfig config = train::engine_config(w.config);
+    w.loads.configure(config);
     const train::DryRun dry = train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate,
                                              {w.config.ranks.stage_of(w.ranks.rank()), w.workspace});
     const std::size_t share = machine::available_bytes(w.device) / std::size_t(w.device == Device::cpu ? w.ranks_here : 1);
@@ -110,7 +118,7 @@ RankTimes StepsOnRanks::mean() const {
 
 void time_steps(const RankWork& w, int repeats, RankSamples& samples) {
   Run run(w);
-  for (std::int64_t i = 0; i < warm_up_steps(w.config); ++i) run.step();
+  for (std::int64_t i = 0; i < warm_up_steps(w.config); ++i) samples.fullest_load = run.step_with_loads();
   const bool by_host = w.device == Device::cpu;
   for (int i = 0; i < repeats; ++i) {
     w.ranks.barrier(run.stream());
@@ -155,9 +163,12 @@ void time_parts(const RankWork& w, RankSamples& samples) {
 StepsOnRanks gathered(const RankWork& w, const RankSamples& own) {
   Stream stream(w.device);
   StepsOnRanks out{.ranks = w.ranks.size(), .tokens = double(w.config.tokens_per_step()), .seconds = {}};
-  const std::vector<double> shares{median_of(own.seconds), median_of(own.communication), median_of(own.update), own.peak_bytes,
-                                   own.sent_bytes};
-  for (const auto& s : by_rank(stream, w.ranks, shares)) out.each.push_back({s[0], s[1], s[2], s[3], s[4]});
+  const std::vector<double> shares{
+      median_of(own.seconds), median_of(own.communication), median_of(own.update), own.peak_bytes, own.sent_bytes, own.fullest_load};
+  for (const auto& s : by_rank(stream, w.ranks, shares)) {
+    out.each.push_back({s[0], s[1], s[2], s[3], s[4]});
+    out.fullest_load = std::max(out.fullest_load, s[5]);
+  }
   std::vector<double> slowest(own.seconds.size(), 0.0);
   for (const auto& seconds : by_rank(stream, w.ranks, own.seconds))
     for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], seconds[i]);

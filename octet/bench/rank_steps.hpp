@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/bench/expert_loads.hpp"
 #include "octet/bench/timing.hpp"
 #include "octet/comm/dry_run/dry_run.hpp"
 #include "octet/telemetry/trace_file.hpp"
@@ -14,6 +15,7 @@ struct RankSamples {
   std::vector<double> update{};         // AdamW, without its exchanges
   double peak_bytes = 0;                // of all memory of the rank
   double sent_bytes = 0;                // in a step
+  double fullest_load = 0;              // ExpertLoads::fullest()
 };
 
 /// One rank's share of a step: medians, in seconds.
@@ -28,6 +30,7 @@ struct RankTimes {
 struct StepsOnRanks {
   int ranks = 1;
   double tokens = 0;              // of a step, on all ranks
+  double fullest_load = 0;        // ExpertLoads::fullest(), the largest of all ranks
   Timing seconds;                 // of the slowest rank in each step
   std::vector<RankTimes> each{};  // by rank
 
@@ -43,6 +46,7 @@ struct RankWork {
   Device device = Device::cpu;
   int ranks_here = 1;                   // of these on this machine
   comm::Workspace workspace = nullptr;  // of their backend
+  ExpertLoads loads = ExpertLoads();    // for which `config` is configured
 };
 
 /// Trains on random tokens, on all ranks: steps to warm up, then `repeats` timed ones, which begin together. Adds their times. Throws

@@ -59,6 +59,7 @@ json::Object members_of(const StepsOnRanks& s) {
           {"seconds_low", s.seconds.low},
           {"seconds_high", s.seconds.high},
           {"tokens_per_second", s.rate()},
+          {"fullest_load", s.fullest_load},
           {"mean", json_of(s.mean())},
           {"each", each}};
 }

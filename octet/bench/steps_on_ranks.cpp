@@ -38,12 +38,15 @@ void add_rows(TextTable& lines, const StepOfRanks& row) {
 StepsOnRanksResult measure_steps_on_ranks(const StepBenchOptions& p) {
   const std::vector<std::string> recipes = recipes_of(p);
   const auto make = [&](int ranks) {
-    std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config});
+    std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config, .loads = p.loads});
     const std::int64_t others = p.config.ranks.beside_data();
     if (ranks % others != 0)
       throw ConfigError(format("{} ranks are not a multiple of the {} that train on the same sequences; choose --ranks {}", ranks, others,
                                round_up(ranks, others)));
-    for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / others;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / others;
+      p.loads.configure(out[i].config);
+    }
     return out;
   };
   std::vector<RankCase> cases;
@@ -56,7 +59,10 @@ std::string table_text(const StepsOnRanksResult& r) {
   TextTable lines{{"precision", "rank", "tokens/step", "step ms", "quartiles", "tok/s", "compute ms", "exposed comm ms", "update ms",
                    "memory", "sent per step"}};
   for (const StepOfRanks& row : r.rows) add_rows(lines, row);
-  return head_text(r.facts) + aligned(lines, 2);
+  std::string loads;
+  for (const StepOfRanks& row : r.rows)
+    if (row.steps.fullest_load > 0) loads += format("{}: fullest expert {} x mean\n", row.recipe, fixed(row.steps.fullest_load, 2));
+  return head_text(r.facts) + aligned(lines, 2) + loads;
 }
 
 json::Value to_json(const StepsOnRanksResult& r) {

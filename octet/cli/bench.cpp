@@ -60,6 +60,8 @@ train::RunConfig config_of(const Options& o) {
   return c;
 }
 
+bench::ExpertLoads loads_of(const Options& o) { return o.uneven < 0 ? bench::ExpertLoads() : bench::ExpertLoads::of_spread(o.uneven); }
+
 bench::BenchOptions plan_of(const Options& o) {
   bench::BenchOptions plan{.config = config_of(o), .recipes = o.recipes};
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
@@ -69,7 +71,7 @@ bench::BenchOptions plan_of(const Options& o) {
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
-  if (o.uneven >= 0) plan.loads = bench::ExpertLoads::of_spread(o.uneven);
+  plan.loads = loads_of(o);
   plan.effort = {.repeats = int(o.repeat),
                  .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
                                    : gpu           ? 0.02
@@ -115,7 +117,7 @@ bool sets(const Options& o, const std::string& key) {
 bench::StepBenchOptions step_plan(const Options& o) {
   if (sets(o, "ranks.data")) throw ConfigError("--set ranks.data has no effect on octet bench; choose the number of ranks with --ranks");
   machine::choose_own_gpu();
-  bench::StepBenchOptions plan{.config = config_of(o), .recipes = o.recipes};
+  bench::StepBenchOptions plan{.config = config_of(o), .recipes = o.recipes, .loads = loads_of(o)};
   plan.ranks = {.device = plan.config.device,
                 .ranks = int(o.ranks),
                 .repeats = int(o.repeat),
@@ -148,7 +150,7 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
       {"--recipe", kernels | steps | scaling | attention},
       {"--set", kernels | steps | scaling | attention | constants},
       {"--working-set", kernels | constants},
-      {"--uneven", kernels},
+      {"--uneven", kernels | steps},
       {"--sample-ms", kernels | sums | links | constants},
       {"--ranks", steps | scaling | sums | links | attention | constants},
       {"--bytes", sums | links},

@@ -136,6 +136,19 @@ void check_pieces(Stream& s, Communicator& c) {
   });
 }
 
+// A group is the first work of its queue, so that its ranks connect for it: a tensor that peer memory carries, and one that it does not.
+void check_first_group(Stream& s, Communicator& c) {
+  Stream side(s);
+  const Scope scope(side);
+  const std::int64_t large = 1'000'003, small = 64;
+  const Tensor a = filled(side, c.rank(), large), b = filled(side, c.rank() + 8, small);
+  const Tensor all_a = side.empty({large * c.size()}, DType::f32), all_b = side.empty({small * c.size()}, DType::f32);
+  c.together(side, [&] { c.all_gather(side, a, all_a), c.all_gather(side, b, all_b); });
+  c.finish(side);
+  compare(side, all_a, "a group's large tensor", [&](std::int64_t i) { return value(int(i / large), i % large); });
+  compare(side, all_b, "a group's small tensor", [&](std::int64_t i) { return value(int(i / small) + 8, i % small); });
+}
+
 // Sends that are begun before either rank receives, larger than all boxes.
 void check_begun_sends(Stream& s, Communicator& c) {
   if (c.size() < 2) return;
@@ -241,7 +254,8 @@ int run(std::string_view part) {
                                     std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c, part == "replay");
-  check_collectives(s, *c), check_uneven_parts(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), check_pieces(s, *c);
+  check_first_group(s, *c), check_collectives(s, *c), check_uneven_parts(s, *c), check_eight_bits(s, *c), check_chunks(s, *c),
+      check_pieces(s, *c);
   if (part != "nccl") check_begun_sends(s, *c);  // NCCL's wait for their receives
   if (part != "check") measure(s, *c);
   c->barrier(s);

@@ -116,6 +116,7 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
       if (!begun_.empty()) boxes->abandon();
   }
   Mailboxes* boxes_for(Stream&, const Call&);
+  Mailboxes* boxes_of(Stream&);
   std::vector<std::byte> gathered(Stream&, std::span<const std::byte> own);
   void called(const Call&);
   void run_by_boxes(Mailboxes&, Stream&, const Call&, const Call* second);
@@ -263,8 +264,8 @@ void NcclCommunicator::await_send(const Call&, const BegunSend& begun) {
 }
 
 // All ranks make the same calls on queues of the same numbers, so they connect together. Recorded work cannot wait for that.
-Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) {
-  if (!has_boxes_ || !peer::carries(call)) return nullptr;
+Mailboxes* NcclCommunicator::boxes_of(Stream& stream) {
+  if (!has_boxes_) return nullptr;
   const auto at = boxes_.find(stream.number());
   if (at != boxes_.end()) return at->second.get();
   if (cuda::is_recording(stream.queue())) return nullptr;
@@ -278,6 +279,8 @@ Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) {
   return has_boxes_ ? (boxes_[stream.number()] = std::move(made)).get() : nullptr;
 }
 
+Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) { return peer::carries(call) ? boxes_of(stream) : nullptr; }
+
 std::vector<std::byte> NcclCommunicator::gathered(Stream& stream, std::span<const std::byte> own) {
   const Scope scope(stream);
   const auto n = std::int64_t(own.size());
@@ -290,8 +293,11 @@ std::vector<std::byte> NcclCommunicator::gathered(Stream& stream, std::span<cons
   return out;
 }
 
+// The calls that connect ranks have results only after the group.
 void NcclCommunicator::begin_group(Stream& stream) {
-  if (stream.device() == Device::cuda && comm_ != nullptr) nccl().begin_group();
+  if (stream.device() != Device::cuda || comm_ == nullptr) return;
+  boxes_of(stream);
+  nccl().begin_group();
 }
 
 // Calls of a group begin here.
