@@ -2,11 +2,13 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "octet/tensor/cuda/device.hpp"
 
-// The parity program: octet_cuda_parity [part of a name]. Prints the worst ratio of an error to its bound for every case and fails
-// when one is above 1, or when bits differ that must not. Exit code 77: there is no GPU here.
+// The parity program: octet_cuda_parity [part of a name, or ""] [share/shares, such as 0/4, for several processes]. Prints the worst ratio
+// of an error to its bound for every case and fails when one is above 1, or when bits differ that must not. Exit code 77: there is no GPU
+// here.
 
 namespace octet::parity {
 namespace {
@@ -82,12 +84,12 @@ double run(const Case& c) {
 
 Cases::Cases(std::vector<Case> (*make)()) { makers().push_back(make); }
 
-int run_all(const char* part) {
-  int failed = 0, count = 0;
+int run_all(std::string_view part, int share, int shares) {
+  int failed = 0, count = 0, named = 0;
   double most = 0;
   for (const auto& make : makers())
     for (const Case& c : make()) {
-      if (part != nullptr && c.name.find(part) == std::string::npos) continue;
+      if (c.name.find(part) == std::string::npos || named++ % shares != share) continue;
       ++count;
       double ratio = INFINITY;
       try {
@@ -112,5 +114,10 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", octet::cuda::why_unavailable().c_str());
     return 77;
   }
-  return octet::parity::run_all(argc > 1 ? argv[1] : nullptr);
+  int share = 0, shares = 1;
+  if (argc > 2 && (std::sscanf(argv[2], "%d/%d", &share, &shares) != 2 || share < 0 || share >= shares)) {
+    std::fprintf(stderr, "%s: wants a share such as 0/4\n", argv[2]);
+    return 2;
+  }
+  return octet::parity::run_all(argc > 1 ? argv[1] : "", share, shares);
 }

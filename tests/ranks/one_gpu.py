@@ -136,7 +136,16 @@ def jobs(everything):
     return out
 
 
-def table(done):
+def explain(folder, job, other):
+    """What differs from the other run in each step, or the last line of each rank."""
+    if job.code == 0 and other and other.losses:
+        print("       by step:", *(f"{abs(a - b) / abs(b):.0e}" for a, b in zip(job.losses, other.losses)), flush=True)
+    for rank in range(job.ranks if job.code else 0):
+        lines = pathlib.Path(folder, f"{job.name}.{rank}.log").read_text(errors="replace").splitlines()
+        print(f"       rank {rank}:", *lines[-1:], flush=True)
+
+
+def table(folder, done):
     """Prints a line per run; returns the number of failed ones."""
     failed, by_name = 0, {j.name: j for j in done}
     for j in done:
@@ -148,6 +157,8 @@ def table(done):
             text = f"{largest:.1e} from {other.name}, at most {j.within:.0e}"
         failed += not good
         print(f"{'ok    ' if good else 'FAILED'} {j.name:28} exit {j.code}, {j.seconds:5.1f} s, loss {(j.losses or [0])[-1]:.7f}  {text}", flush=True)
+        if not good:
+            explain(folder, j, other)
     return failed
 
 
@@ -193,7 +204,7 @@ def main():
         wanted = [j for j in jobs(o.all) if j.ranks == 1 or any(text in j.name for text in o.only.split(","))]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             list(pool.map(lambda j: j.run(o.octet, folder), wanted))
-        failed += table(wanted)
+        failed += table(folder, wanted)
         chosen = [f for f in faults() if not o.only or any(text in f.run for text in o.only.split(","))]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             failed += sum(pool.map(lambda f: f.check(o.octet, folder), chosen))
