@@ -51,7 +51,7 @@ class Layer {
   void run() {
     const scaling::Pass pass{.kind = scaling::Pass::Kind::train, .count = false};
     const Scope scope(stream_), kept(stream_, pass.keep);
-    parameters_.begin_micro_batch(stream_, {}, 0);
+    parameters_.begin_micro_batch(), parameters_.number_draws(stream_, {}, 0);
     nn::Attention::Saved saved;
     const bool divides = group_.divides();
     const Shape all{x_.shape[0] * group_.members(), x_.shape[1]};

@@ -44,7 +44,7 @@ void Block<Norm, FeedForward>::reduced(Stream& stream, Partition& partition, con
   const Scope scope(stream);
   const Tensor all = partition.all_rows(stream, y);
   run(all);
-  partition.reduce(stream, all, y);
+  partition.beside().run(stream, [&](Stream& queue) { partition.reduce(queue, all, y); });
 }
 
 template <class Norm, class FeedForward>
@@ -53,7 +53,7 @@ void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& contex
   const Scope scope(stream);
   reduced(stream, attention_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
-    n.fill(stream);
+    attention_.partition().beside().run(stream, n.fill);
     attention_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->attention : nullptr);
   });
 }
@@ -64,7 +64,7 @@ void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context,
   const Scope scope(stream);
   reduced(stream, mlp_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
-    n.fill(stream);
+    mlp_.partition().beside().run(stream, n.fill);
     mlp_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->mlp : nullptr);
   });
 }

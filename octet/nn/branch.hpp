@@ -17,6 +17,7 @@ void backward_of_branch(Stream& stream, Linear& last, Partition& p, const Tensor
   const SideWork::Piece gathered = p.beside().begin(stream, gradient.fill);
   rebuild(saved);
   if (gather_x) p.beside().begin(stream, gather_x);
+  p.beside().pause();
   p.beside().join(stream, gathered);
   last.backward(stream, gradient.operands, saved, dx, pass.later);
 }

@@ -82,6 +82,7 @@ void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops:
   layer.backward_input(stream, dy, saved, all);
   p.beside().join(stream);
   const SideWork::Piece reduce = p.beside().begin(stream, [&p, all, dx](Stream& queue) { p.reduce(queue, all, dx); });
+  p.beside().pause();
   layer.backward_weight(stream, dy, saved, pass.later);
   stream.observe(layer.path(), "dx", all);
   p.beside().join(stream, reduce);

@@ -252,11 +252,13 @@ void Parameters::clear_gradients(Stream& stream) {
   }
 }
 
-void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates, std::int64_t number) {
-  if (draws_) {
-    upload(stream, &number, draws_.rows(ops::accumulate_part, 1));
-    if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
-  }
+void Parameters::number_draws(Stream& stream, const Tensor& updates, std::int64_t number) {
+  if (!draws_) return;
+  upload(stream, &number, draws_.rows(ops::accumulate_part, 1));
+  if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
+}
+
+void Parameters::begin_micro_batch() {
   for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 

@@ -51,9 +51,11 @@ class Parameters {
   /// Backward then begins sums: gradients are zero or stale where the first micro-batch stores them: those of 8 bits, and on a CPU those
   /// that a GEMM reaches first.
   void clear_gradients(Stream&);
-  /// Before each micro-batch, of a number in its step; if several are in flight, before each of their forwards and backwards. Draws of
-  /// gradients in 8 bits follow from update and number. `updates`: i64 [1], updates before this step, in the device's memory; empty: 0.
-  void begin_micro_batch(Stream&, const Tensor& updates, std::int64_t number);
+  /// Before each micro-batch; if several are in flight, before each of their forwards and backwards.
+  void begin_micro_batch();
+  /// The work that follows is that of a micro-batch of this number in its step. Draws of gradients in 8 bits follow from update and number.
+  /// `updates`: i64 [1], updates before this step, in the device's memory; empty: 0.
+  void number_draws(Stream&, const Tensor& updates, std::int64_t number);
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
 

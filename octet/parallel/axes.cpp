@@ -19,7 +19,9 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wire
   make_groups(c);
   divide_experts(c), divide_shards(c);
   partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
-  turns_ = divides_experts() && folds(c.schedule) ? std::make_unique<InTurn>() : std::make_unique<Turns>();
+  const bool of_rows = divides_layers() && wires.tensor_turns, of_experts = divides_experts() && folds(c.schedule);
+  turns_ = of_rows || of_experts ? std::make_unique<InTurn>() : std::make_unique<Turns>();
+  turns_of_rows_ = of_rows ? turns_.get() : &apart();
   expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room);
   if (divides_experts() && divides_layers()) join_parts(c);
   parts_ = partition_of(with_parts_ ? *with_parts_ : divides_experts() ? experts() : tensor(), wires.tensor);

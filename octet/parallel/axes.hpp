@@ -66,8 +66,11 @@ class Axes {
   /// Of shards(), those that have the same experts, and so divide the state of their stacks.
   comm::Communicator& shards_of_stacks() { return shards_of_stacks_ ? *shards_of_stacks_ : same_experts(); }
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
-  /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation.
+  /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation,
+  /// and where tensor ranks ask for it.
   Turns& turns() { return *turns_; }
+  /// Those that passes take at exchanges of tensor ranks: the same, or none.
+  Turns& turns_of_rows() { return *turns_of_rows_; }
   /// The ranks that have parts of the same matrices: of layers, of stacks of experts, or of both. Some of them have equal parts.
   nn::Partition& parts() { return *parts_; }
   /// The ranks of tensor() as those that divide each layer, and those of context() as those that share sequences.
@@ -102,6 +105,7 @@ class Axes {
   std::unique_ptr<comm::Communicator> context_, experts_, same_experts_, shards_, same_shard_, shards_of_stacks_, with_parts_;
   std::unique_ptr<nn::Partition> partition_, parts_;
   std::unique_ptr<Turns> turns_;
+  Turns* turns_of_rows_ = nullptr;
   std::unique_ptr<nn::ExpertExchange> expert_exchange_;
   std::unique_ptr<nn::RowExchange> sequences_;
 };

@@ -45,8 +45,10 @@ class GradientSums final : public GradientListener {
   bool empty() const { return bucket_sums_.empty(); }
   /// Before a step's first micro-batch. Without `exchanges` gradients stay those of this rank.
   void begin_step(int micro_batches, bool exchanges);
-  /// Before each micro-batch; where several are in flight together, before each of their forwards and backwards.
+  /// Before each micro-batch; where several are in flight together, before each of their forwards and backwards. A pass that took turns
+  /// with another one resumes its micro-batch.
   void begin_micro_batch(int micro_batch);
+  void resume_micro_batch(int micro_batch) { micro_batch_ = micro_batch; }
   /// After backward of a micro-batch, or of all that are in flight: work put into the stream from now on finds the sums.
   void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.

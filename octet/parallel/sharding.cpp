@@ -45,13 +45,14 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       activation_queue_(queue_beside(stream, axes.tensor(), c, trains)),
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
       beside_products_(work_beside(activation_queue_.get())),
+      in_turn_(*beside_products_, axes.turns_of_rows()),
       copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
       of_ends_(stages_of(axes, trains && ends != nullptr)),
       gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), {ends, of_ends_ ? *of_ends_ : axes.alone()}, parameters, c,
                      copied_gradients_),
       weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, frozen, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
-  axes.partition().set_beside(*beside_products_);
+  axes.partition().set_beside(in_turn_);
   if (shards_masters()) owners_.push_back(&axes.shards());
   else if (axes.divides_experts()) owners_.push_back(&axes.experts());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})

@@ -3,6 +3,7 @@
 #include "octet/parallel/axes.hpp"
 #include "octet/parallel/sharded_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
+#include "octet/parallel/work_in_turn.hpp"
 
 namespace octet::parallel {
 
@@ -20,6 +21,8 @@ class Sharding {
   /// The micro-batches of a step, as of GradientSums.
   void begin_step(int micro_batches, bool exchanges);
   void begin_micro_batch(int micro_batch);
+  /// It computes on after another one.
+  void resume_micro_batch(int micro_batch) { gradient_sums_.resume_micro_batch(micro_batch); }
   void join(Stream&);
   /// After the step's last micro-batch: sums of gradients are complete.
   void end_step(Stream&);
@@ -43,6 +46,8 @@ class Sharding {
   bool computes_alone() const;
   /// Whether exchanges of activations run beside products.
   bool overlaps_activations() const { return activation_queue_ != nullptr; }
+  /// Whether two passes take turns at them.
+  bool takes_turns() const { return axes_.turns_of_rows().pairs(); }
   comm::Traffic traffic(comm::Collective) const;
   /// Factors of gradients' sums.
   void visit_state(StateVisitor&);
@@ -55,6 +60,7 @@ class Sharding {
   Parameter* ends_;
   std::unique_ptr<Stream> activation_queue_, gradient_queue_;  // null: exchanges run in the stream
   std::unique_ptr<SideWork> beside_products_;
+  WorkInTurn in_turn_;
   CopiedGradients copied_gradients_;
   std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null
   GradientSums gradient_sums_;

@@ -10,9 +10,18 @@ Turns& apart() {
   return turns;
 }
 
+namespace {
+
+std::string_view piece_after(Turns::Exchange e) {
+  constexpr std::string_view pieces[] = {"experts", "attention", "computation"};
+  return pieces[std::size_t(e)];
+}
+
+}  // namespace
+
 void InTurn::run(const Pass& first, const Pass& second, const Piece& piece) {
   check(!running(), "turns: two passes run already");
-  Turn one{first, first.attends_first}, two{second, second.attends_first};
+  Turn one{first, first.first}, two{second, second.first};
   Fiber other([&] {
     second.work();
     end_piece(two);
@@ -33,14 +42,14 @@ void InTurn::run(const Pass& first, const Pass& second, const Piece& piece) {
 }
 
 void InTurn::end_piece(const Turn& turn) {
-  if (*piece_) (*piece_)(turn.pass.name, turn.attends ? "attention" : "experts", began_, monotonic_seconds());
+  if (*piece_) (*piece_)(turn.pass.name, turn.piece, began_, monotonic_seconds());
 }
 
 void InTurn::pass(Exchange exchange) {
   if (!running()) return;
   Turn &own = in_other_ ? *second_ : *first_, &other = in_other_ ? *first_ : *second_;
   end_piece(own);
-  own.last = exchange, own.attends = exchange == Exchange::combine;
+  own.piece = piece_after(exchange);
   if (!other.ended) {
     in_other_ = !in_other_;
     began_ = monotonic_seconds();

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,10 +22,11 @@ class Turns {
   struct Pass {
     std::string name;
     std::function<void()> work;
-    std::function<void()> resumed = [] {};  // before it computes on
-    bool attends_first = true;              // it begins with attention, not with experts
+    std::function<void()> resumed = [] {};   // before it computes on
+    std::string_view first = "computation";  // its first piece
   };
-  /// A part of a pass between two turns: "attention" from a combine to the next dispatch, else "experts". Seconds of the monotonic clock.
+  /// A part of a pass between two turns. Rows of experts: "attention" from a combine to the next dispatch, else "experts". Rows of layers:
+  /// "computation". Seconds of the monotonic clock.
   using Piece = std::function<void(const std::string& pass, std::string_view piece, double begin, double end)>;
 
   Turns() = default;
@@ -41,7 +41,7 @@ class Turns {
   /// Both passes, to their ends. The first one begins.
   virtual void run(const Pass& first, const Pass& second, const Piece&) { first.work(), second.work(); }
   /// The pass that computes has begun an exchange, and would wait for it. The other one computes until it has begun one, too.
-  enum class Exchange : std::uint8_t { dispatch, combine };
+  enum class Exchange : std::uint8_t { dispatch, combine, rows };  // to experts, back from them, of a layer
   virtual void pass(Exchange) {}
 };
 /// One that does nothing.
@@ -58,8 +58,8 @@ class InTurn final : public Turns {
  private:
   struct Turn {
     const Pass& pass;
-    bool attends = true, ended = false;
-    std::optional<Exchange> last = {};
+    std::string_view piece;  // that it computes
+    bool ended = false;
   };
   void end_piece(const Turn&);
 

@@ -22,7 +22,8 @@ TEST(Turns, APassComputesWhileAnExchangeOfTheOtherIsUnderWay) {
                    say("a2"), turns.pass(combine);
                    say("a3");
                  },
-             .resumed = [&] { say("a again"); }},
+             .resumed = [&] { say("a again"); },
+             .first = "attention"},
             {.name = "b",
              .work =
                  [&] {
@@ -32,7 +33,7 @@ TEST(Turns, APassComputesWhileAnExchangeOfTheOtherIsUnderWay) {
                    say("b4");
                  },
              .resumed = [&] { say("b again"); },
-             .attends_first = false},
+             .first = "experts"},
             [&](const std::string& pass, std::string_view piece, double begin, double end) {
               EXPECT_LE(begin, end);
               pieces.push_back(pass + " " + std::string(piece));

@@ -9,17 +9,17 @@ SideWork::Piece QueuedWork::begin(Stream& stream, const Work& work) {
   work(side_);
   auto end = std::make_shared<StreamEvent>();
   end->record(side_);
-  return last_ = std::move(end);
+  return last_[&stream] = std::move(end);
 }
 
 void QueuedWork::join(Stream& stream, const Piece& piece) {
   check(piece != nullptr, "side work: a piece of another queue is joined");
   piece->wait(stream);
-  if (piece == last_) last_.reset();
+  if (const auto last = last_.find(&stream); last != last_.end() && last->second == piece) last_.erase(last);
 }
 
 void QueuedWork::join(Stream& stream) {
-  if (last_ != nullptr) join(stream, Piece(last_));
+  if (const auto last = last_.find(&stream); last != last_.end()) join(stream, Piece(last->second));
 }
 
 }  // namespace octet

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "octet/tensor/stream_event.hpp"
@@ -27,13 +28,17 @@ class SideWork {
     work(stream);
     return {};
   }
+  /// A piece whose results the stream needs next: it is the stream's own work, unless there is other work to put beside it.
+  virtual void run(Stream& stream, const Work& work) { work(stream); }
+  /// Between a piece's begin and its join: here other work may come before the stream's next.
+  virtual void pause() {}
   /// Of this piece and those before it.
   virtual void join(Stream&, const Piece&) {}
   /// Of all pieces.
   virtual void join(Stream&) {}
 };
 
-/// Of pieces in a side queue of the stream of all calls, which outlives this.
+/// Of pieces in one side queue, which outlives this, of one or several streams of that device. A stream joins its own pieces.
 class QueuedWork final : public SideWork {
  public:
   explicit QueuedWork(Stream& side) : side_(side) {}
@@ -43,7 +48,7 @@ class QueuedWork final : public SideWork {
 
  private:
   Stream& side_;
-  Piece last_;  // until it is joined: a recorded graph cannot wait for work outside of it
+  std::map<const Stream*, Piece> last_;  // of each stream until it is joined: a recorded graph cannot wait for work outside of it
 };
 
 }  // namespace octet

@@ -27,5 +27,18 @@ TEST(SideWork, OfAQueueJoinsItsOwnPiecesAlone) {
   EXPECT_THROW(queued.join(stream, SideWork().begin(stream, [](Stream&) {})), ContractError) << "it would not be waited for";
 }
 
+// Of two streams that take turns.
+TEST(SideWork, OfTwoStreamsIsJoinedByEachForItself) {
+  Stream stream(Device::cpu);
+  Stream side(stream), other(stream);
+  QueuedWork queued(side);
+  const auto nothing = [](Stream&) {};
+  std::weak_ptr<const StreamEvent> last = queued.begin(other, nothing);
+  queued.join(stream, queued.begin(stream, nothing)), queued.join(stream);
+  EXPECT_FALSE(last.expired()) << "a piece of the other stream is still to be joined";
+  queued.join(other);
+  EXPECT_TRUE(last.expired());
+}
+
 }  // namespace
 }  // namespace octet

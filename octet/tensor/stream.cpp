@@ -5,6 +5,7 @@
 #include "octet/tensor/cpu/neighbour.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/side_queue.hpp"
 
 namespace octet {
 namespace {
@@ -26,7 +27,7 @@ Stream::Stream(Device device, Target target)
 }
 
 Stream::Stream(Stream& main) : main_(main.main_), arena_(main.arena_), scratch_slot_(++main_->sides_), target_(main.target_) {
-  if (device() == Device::cuda) queue_ = cuda::make_queue(true);
+  if (device() == Device::cuda) queue_ = cuda::make_side_queue(scratch_slot_);
 }
 
 Stream::~Stream() {

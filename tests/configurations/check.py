@@ -78,6 +78,8 @@ def configuration(seed):
         c["model.family"] = "llama" if c["model.family"] == "gpt2" else c["model.family"]
         c["recipe.name"] = "bf16" if c["recipe.name"] == "fp16" else c["recipe.name"]
         c.pop("train.average", None)
+    if c["ranks.tensor"] > 1 and r.random() < 0.4:
+        c |= {"comm.tensor_turns": True, "model.tied": "no"}
     return c
 
 

@@ -193,6 +193,16 @@ double waiting_ratio(const Case& c, Sends sends) {
   return (times.seconds - work) / work;
 }
 
+TEST(PipelineSchedule, OneStagePairsEachForwardWithTheBackwardBeforeIt) {
+  EXPECT_EQ(actions_in_pairs(1), (StageActions{{Kind::forward, 0}, {Kind::backward, 0}}));
+  EXPECT_EQ(actions_in_pairs(3), (StageActions{{Kind::forward, 0},
+                                               {.kind = Kind::forward, .micro_batch = 1, .paired = true},
+                                               {Kind::backward, 0},
+                                               {.kind = Kind::forward, .micro_batch = 2, .paired = true},
+                                               {Kind::backward, 1},
+                                               {Kind::backward, 2}}));
+}
+
 TEST(PipelineSchedule, HasTheBubbleOfItsFormulaWithUnitCosts) {
   for (const Case& c : all_small()) {
     EXPECT_NEAR(waiting_ratio(c, Sends::buffered), bubble_ratio(c.schedule, c.shape), 1e-9) << c.name();

@@ -176,6 +176,16 @@ std::vector<StageActions> pipeline_actions(Schedule schedule, const PipelineShap
 
 std::vector<StageActions> actions_in_turn(const PipelineShape& shape) { return Transfers(shape, order_in_turn(shape)).insert(); }
 
+StageActions actions_in_pairs(int micro_batches) {
+  StageActions out{{.kind = Kind::forward}};
+  for (int m = 1; m < micro_batches; ++m) {
+    out.push_back({.kind = Kind::forward, .micro_batch = m, .paired = true});
+    out.push_back({.kind = Kind::backward, .micro_batch = m - 1});
+  }
+  out.push_back({.kind = Kind::backward, .micro_batch = micro_batches - 1});
+  return out;
+}
+
 int chunks_in_flight(Schedule schedule, const PipelineShape& s, int stage) {
   const int m = s.micro_batches, p = s.stages, v = s.chunks;
   switch (schedule) {

@@ -81,7 +81,7 @@ struct PipelineAction {
   int micro_batch = 0;
   int chunk = 0;        // of this stage: whose input, output or gradient is computed, or moved from or into
   int peer = -1;        // of a transfer: the other stage, or the other chunk of `keep`
-  bool paired = false;  // of a forward: it begins and ends together with the next action, a backward
+  bool paired = false;  // of a forward: it begins and ends together with the next action, a backward of another micro-batch
 
   bool computes() const { return kind <= Kind::weight_gradient; }
   bool transfers() const { return !computes() && kind < Kind::keep_activation; }  // between two stages
@@ -99,6 +99,9 @@ std::vector<StageActions> pipeline_actions(Schedule, const PipelineShape&);
 
 /// The same of each part after the other, forth and then back: of all micro-batches through a part before the next one. For any numbers.
 std::vector<StageActions> actions_in_turn(const PipelineShape&);
+
+/// Of one stage that has the whole model: each forward but the first is paired with the backward of the micro-batch before it.
+StageActions actions_in_pairs(int micro_batches);
 
 /// The most chunks of micro-batches for which a stage keeps activations at one time: from the forward to the end of the gradient of
 /// weights. gpipe: m. one_f_one_b: min(m, p - stage). interleaved: min(m v, 2 (p - stage - 1) + (v - 1) p + 1). zero_bubble: min(m, p).

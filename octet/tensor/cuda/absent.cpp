@@ -9,6 +9,7 @@
 #include "octet/tensor/cuda/graph.hpp"
 #include "octet/tensor/cuda/memory.hpp"
 #include "octet/tensor/cuda/peer.hpp"
+#include "octet/tensor/cuda/side_queue.hpp"
 #include "octet/tensor/cuda/staging.hpp"
 #include "octet/tensor/cuda/trace.hpp"
 
@@ -29,6 +30,7 @@ std::string library_path(const char*) { return ""; }
 void* function_in(void*, const char*) { not_built(); }
 
 Queue make_queue(bool) { not_built(); }
+Queue make_side_queue(int) { not_built(); }
 void end_queue(Queue) {}
 void wait(Queue) { not_built(); }
 void copy(Queue, const void*, void*, std::size_t) { not_built(); }

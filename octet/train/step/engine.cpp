@@ -117,10 +117,16 @@ models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
 }
 
 void Engine::begin_micro_batch(int micro_batch) {
-  const Tensor updates = optimizer ? optimizer->updates() : Tensor{};
-  parameters.begin_micro_batch(stream, updates, micro_batch);
-  draws.begin_micro_batch(stream, updates, std::int64_t(micro_batch) * axes.sequence_groups() + axes.sequence_group());
+  parameters.begin_micro_batch();
   sharding.begin_micro_batch(micro_batch);
+  resume_micro_batch(micro_batch);
+}
+
+void Engine::resume_micro_batch(int micro_batch) {
+  const Tensor updates = optimizer ? optimizer->updates() : Tensor{};
+  parameters.number_draws(stream, updates, micro_batch);
+  sharding.resume_micro_batch(micro_batch);
+  draws.begin_micro_batch(stream, updates, std::int64_t(micro_batch) * axes.sequence_groups() + axes.sequence_group());
 }
 
 // Batches of a step have one shape.
@@ -134,6 +140,7 @@ Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, b
           .sums = loss_sums(),
           .factor = loss_factor(tokens),
           .before = [this](int micro_batch) { begin_micro_batch(micro_batch); },
+          .resumed = [this](int micro_batch) { resume_micro_batch(micro_batch); },
           .after = [this] { sharding.join(stream); },
           .exchanges = exchanges && !sharding.gradient_sums().empty()};
 }

@@ -65,8 +65,9 @@ class Engine {
              const parallel::Turns::Piece& = {});
   /// The same of one, whose gradients stay those of this rank.
   void train_one(const data::Batch&, const scaling::Pass&, std::int64_t tokens);
-  /// Before each forward and backward of a micro-batch of training.
+  /// Before each forward and backward of a micro-batch of training; and before one computes on that took turns with another.
   void begin_micro_batch(int micro_batch);
+  void resume_micro_batch(int micro_batch);
   /// All gradients of this step as one row, in the order of parameters, of whole ones; of stages of a pipeline the first one has them. All
   /// ranks call it.
   std::vector<float> flat_gradients();

@@ -29,24 +29,29 @@ Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& sta
       transfers_(stages, wire),
       member_(member),
       turns_(turns) {
-  shape_.pairs = shape_.folded && turns.pairs() && shape_.stages > 1;
-  if (shape_.pairs) beside_ = std::make_unique<Stream>(stream);
+  shape_.pairs = turns.pairs() && (shape_.parts() == 1 || (shape_.folded && shape_.stages > 1));
+  if (shape_.pairs) second_ = std::make_unique<Stream>(stream);
 }
 
-Pipeline::Course Pipeline::course_of(const std::vector<StageActions>& all) const {
-  Course out{all[std::size_t(stages_.rank())], {}};
+StageActions Pipeline::actions_of(int micro_batches) const {
+  if (shape_.parts() == 1) return parallel::actions_in_pairs(micro_batches);
+  parallel::PipelineShape shape = shape_;
+  shape.micro_batches = micro_batches;
+  return parallel::pipeline_actions(schedule_, shape)[std::size_t(stages_.rank())];
+}
+
+Pipeline::Course Pipeline::course_of(StageActions actions) const {
+  Course out{std::move(actions), {}};
   for (const PipelineAction& a : out.actions)
     if (a.kind == Kind::weight_gradient) out.deferred.insert({a.micro_batch, a.chunk});
   return out;
 }
 
 bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
-  if (one_chunk()) return train_whole(batches, step);
+  if (one_by_one()) return train_whole(batches, step);
   const int n = int(batches.size());
   const auto [at, made] = courses_.try_emplace(n);
-  parallel::PipelineShape shape = shape_;
-  shape.micro_batches = n;
-  if (made) at->second = course_of(parallel::pipeline_actions(schedule_, shape));
+  if (made) at->second = course_of(actions_of(n));
   if (!step.proceeds()) return false;
   run(at->second, batches, step);
   return true;
@@ -54,10 +59,10 @@ bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
 
 void Pipeline::train_one(const data::Batch& batch, const Step& step) {
   const std::span one(&batch, 1);
-  if (one_chunk()) return void(train_whole(one, step));
+  if (one_by_one()) return void(train_whole(one, step));
   parallel::PipelineShape shape = shape_;
   shape.micro_batches = 1;
-  run(course_of(parallel::actions_in_turn(shape)), one, step);
+  run(course_of(parallel::actions_in_turn(shape)[std::size_t(stages_.rank())]), one, step);
 }
 
 bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& step) {
@@ -102,31 +107,32 @@ void Pipeline::compute(const PipelineAction& a, const Course& course, std::span<
   }
 }
 
-// Gradients have draws of their micro-batch, so each pass begins it again. On a GPU the work of both is in the order of their turns.
+// Gradients have draws of their micro-batch, so a pass numbers them again after its turn. On a GPU the computation of both is in the order
+// of their turns, and side work of one is beside that of the other.
 void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Course& course, std::span<const data::Batch> batches,
                     const Step& step) {
-  wait_for(*beside_, stream_);
+  const bool of_experts = shape_.parts() > 1;
   turns_.run({.name = format("forward of micro-batch {}", a.micro_batch),
               .work = [&] { compute(a, course, batches, step); },
               .resumed =
                   [&] {
-                    wait_for(stream_, *beside_);
-                    step.before(a.micro_batch);
-                  }},
+                    wait_for(stream_, *second_);
+                    step.resumed(a.micro_batch);
+                  },
+              .first = of_experts ? "attention" : "computation"},
              {.name = format("backward of micro-batch {}", b.micro_batch),
               .work =
                   [&] {
-                    wait_for(*beside_, stream_);
-                    backward({b.micro_batch, b.chunk}, step, *beside_);
+                    backward({b.micro_batch, b.chunk}, step, *second_);
                   },
               .resumed =
                   [&] {
-                    step.before(b.micro_batch);
-                    wait_for(*beside_, stream_);
+                    step.resumed(b.micro_batch);
+                    wait_for(*second_, stream_);
                   },
-              .attends_first = false},
+              .first = of_experts ? "experts" : "computation"},
              step.piece);
-  wait_for(stream_, *beside_);
+  wait_for(stream_, *second_);
 }
 
 void Pipeline::receive(const PipelineAction& a, std::span<const data::Batch> batches) {
@@ -219,7 +225,7 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
   return form;
 }
 
-// Passes in turn are not recorded: the host reads how many rows come, and allocations of two passes mix.
+// Passes in turn are not recorded: the host reads how many rows come to experts, and allocations and numbers of draws of two passes mix.
 Replay::Turn Pipeline::turn_of(const Key& key, const Flight& f, int micro_batches, const Step& step) {
   if (shape_.pairs || (step.exchanges && key.first + 1 == micro_batches)) return {};
   return recordings_.begin(stream_, form_of(key, f, step));
@@ -241,6 +247,7 @@ void Pipeline::forward(const Key& key, bool defers, std::span<const data::Batch>
 void Pipeline::backward(const Key& key, const Step& step, Stream& stream) {
   Flight& f = flights_.at(key);
   step.before(key.first);
+  wait_for(stream, stream_);
   recordings_.part(stream, f.turn, backward_part, [&] { model_.backward(stream, f.batch, pass_of(f, step), f.boundary); });
   give_back(key, Use::saved);
   if (embeds(key.second)) give_back(key, Use::boundaries);

@@ -38,7 +38,7 @@ namespace octet::train {
 /// them are one part of a recording, and nothing travels.
 ///
 /// A forward and a backward of different micro-batches that a schedule pairs run in turn (parallel/turns.hpp). They are of different
-/// chunks.
+/// chunks, or of the one that one stage has where tensor ranks take turns: then two micro-batches are in flight.
 ///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
@@ -58,9 +58,10 @@ class Pipeline {
     scaling::Pass pass;  // in whichever slot
     nn::LossSums sums;   // used by the last stage
     nn::LossFactor factor;
-    std::function<void(int micro_batch)> before = [](int) {};  // each forward and backward of a chunk, and the gradients of its weights
-    std::function<void()> after = [] {};                       // all of these that are in flight together
-    std::function<bool()> proceeds = [] { return true; };      // asked before micro-batches of which none is in flight; false: ends
+    std::function<void(int micro_batch)> before = [](int) {};   // each forward and backward of a chunk, and the gradients of its weights
+    std::function<void(int micro_batch)> resumed = [](int) {};  // a pass computes on after its turn
+    std::function<void()> after = [] {};                        // all of these that are in flight together
+    std::function<bool()> proceeds = [] { return true; };       // asked before micro-batches of which none is in flight; false: ends
     // Gradients are exchanged: with several stages by other queues, as the last micro-batch completes them. A recorded part would wait for
     // the end of that work, and the boundary's gradient with it, so this micro-batch runs normally. With one stage the work of a
     // micro-batch depends on its place.
@@ -76,6 +77,8 @@ class Pipeline {
   /// models::Model::logits(), on every stage.
   void logits(const models::TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits);
   Replay& recordings() { return recordings_; }
+  /// Whether each micro-batch of a step is done before the next one begins.
+  bool one_by_one() const { return shape_.parts() == 1 && !shape_.pairs; }
 
  private:
   /// The purpose of a slot.
@@ -103,13 +106,13 @@ class Pipeline {
     parallel::StageActions actions;
     std::set<Key> deferred;
   };
-  Course course_of(const std::vector<parallel::StageActions>&) const;
+  Course course_of(parallel::StageActions) const;
+  parallel::StageActions actions_of(int micro_batches) const;
   int part(int chunk) const { return shape_.part(stages_.rank(), chunk); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == shape_.parts(); }
   // Depths of further tokens that it predicts.
   std::int64_t ahead(int chunk) const { return has_head(chunk) ? model_.shape().mtp_depth : 0; }
-  bool one_chunk() const { return shape_.parts() == 1; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
   static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }
   Region take(Flight&, Use);
@@ -146,7 +149,7 @@ class Pipeline {
   parallel::Transfers transfers_;
   SequenceMember member_;
   parallel::Turns& turns_;
-  std::unique_ptr<Stream> beside_;  // of the second pass of a pair, with scratch of its own
+  std::unique_ptr<Stream> second_;  // of the second pass of a pair
   std::map<Key, Flight> flights_;
   Replay recordings_;
   std::array<std::vector<bool>, uses> taken_;  // slots, by use

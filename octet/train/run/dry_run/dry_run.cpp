@@ -46,9 +46,9 @@ StepCost cost_of_step(Engine& engine, StepRunner& runner, const std::vector<data
 }
 
 // Micro-batches but the last are alike in work, and each gives its memory back before the next: two suffice to compute any number. Those
-// of a pipeline are in flight together.
+// of a pipeline are in flight together, and those of passes in turn.
 StepCost cost_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
-  if (engine.axes.has_stages()) return cost_of_step(engine, runner, std::vector(std::size_t(accumulate), shape));
+  if (!engine.pipeline.one_by_one()) return cost_of_step(engine, runner, std::vector(std::size_t(accumulate), shape));
   const StepCost one = cost_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
   const StepCost two = cost_of_step(engine, runner, std::vector{shape, shape});
@@ -158,7 +158,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (engine.optimizer) {
     const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
     out.step = cost.work, out.sent = cost.sent;
-    const std::int64_t together = engine.axes.has_stages() ? accumulate : 1;
+    const std::int64_t together = engine.pipeline.one_by_one() ? 1 : accumulate;
     runner.run(std::vector(std::size_t(together), shape), {.measure = true});  // for its memory: most steps do not measure
   }
   out.saved = engine.model->saved_bytes();

@@ -25,7 +25,7 @@ struct DryRunRank {
 };
 
 /// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation. With stages of a
-/// pipeline, that of one of them: steps have all micro-batches.
+/// pipeline, that of one of them. Where micro-batches are in flight together, steps have all of them.
 DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, const DryRunRank& rank = {});
 
 /// That rank among all of a run.

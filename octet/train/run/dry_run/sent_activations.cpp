@@ -111,6 +111,16 @@ void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
        "products of the branch's second matrix"});
 }
 
+// As Pipeline pairs passes, which it does not record.
+void add_turns(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
+  if (!engine.sharding.takes_turns()) return;
+  rows.push_back({"passes in turn", 0, 0, "turns",
+                  format("comm.tensor_turns: the backward of a micro-batch computes while the forward of the next one exchanges, and the "
+                         "other way round{}{}",
+                         engine.sharding.overlaps_activations() ? "" : "; here an exchange ends before other work begins",
+                         engine.stream.apart_from_host() ? "; micro-batches run without CUDA graphs" : "")});
+}
+
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
@@ -135,7 +145,7 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   rows.push_back({"sums over ranks", 0, 0, coded ? "e4m3" : values,
                   coded ? "comm.tensor: parts of branches and of the head's gradient, with a scale per 128 values, added in FP32"
                         : "parts of branches and of the head's gradient, added in FP32 and rounded once"});
-  add_overlap(engine, rows);
+  add_overlap(engine, rows), add_turns(engine, rows);
   return rows;
 }
 
