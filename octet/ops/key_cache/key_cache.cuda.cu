@@ -27,25 +27,14 @@ inline constexpr int at_once = C <= 4   ? 8
                                : C <= 8 ? 4
                                         : 1;
 
-// The rows of keys or values that a block reads. Row `own`, if it is one of them, is elsewhere.
+// Rows of keys or values, from the first that a block reads.
 template <class Row>
-struct Run {
-  const Row* rows;
+struct Rows {
+  const Row* at;
   const float* descales;  // of codes; otherwise null
   int columns;
-  std::int64_t own = -1;
-  const Row* own_row = nullptr;
-  float own_descale = 1;
 
-  template <bool next>
-  __device__ __forceinline__ const Row* row(std::int64_t at) const {
-    return next && at == own ? own_row : rows + at * columns;
-  }
-  template <bool next>
-  __device__ __forceinline__ float descale(std::int64_t at) const {
-    if (descales == nullptr) return 1;
-    return next && at == own ? own_descale : descales[at];
-  }
+  __device__ __forceinline__ float descale(std::int64_t row) const { return descales != nullptr ? descales[row] : 1.0f; }
 };
 
 /// Whether a lane's columns are loaded at once. Heads whose columns are no multiple of C take the kernel of the longest ones.
@@ -53,28 +42,28 @@ template <int C>
 inline constexpr bool packs = C < most_columns / 32;
 
 // Rows j, j + warps, ... of `keys` rows; others are 0.
-template <int C, bool next, class Row>
-__device__ __forceinline__ void load_rows(const Run<Row>& run, std::int64_t j, std::int64_t keys, int lane, float (&x)[at_once<C>][C]) {
+template <int C, class Row>
+__device__ __forceinline__ void load_rows(const Rows<Row>& rows, std::int64_t j, std::int64_t keys, int lane, float (&x)[at_once<C>][C]) {
   const int first = lane * C;
 #pragma unroll
   for (int n = 0; n < at_once<C>; ++n) {
     const std::int64_t at = j + n * warps;
-    const Row* const row = run.template row<next>(at);
+    const Row* const row = rows.at + at * rows.columns;
     Pack<C> p{};
     if constexpr (packs<C>) {
-      if (first < run.columns && at < keys) p = cuda::load<C>(row, first);
+      if (first < rows.columns && at < keys) p = cuda::load<C>(row, first);
     }
 #pragma unroll
     for (int i = 0; i < C; ++i) {
-      if (!packs<C> && first + i < run.columns && at < keys) p.v[i] = cuda::load<1>(row, first + i).v[0];
+      if (!packs<C> && first + i < rows.columns && at < keys) p.v[i] = cuda::load<1>(row, first + i).v[0];
       x[n][i] = p.v[i];
     }
   }
 }
 
 // The scores of such rows; those beyond `keys` are minus infinity.
-template <int C, bool next, class Row>
-__device__ __forceinline__ void scores_of(const float (&q)[C], const float (&k)[at_once<C>][C], const Run<Row>& run, std::int64_t j,
+template <int C, class Row>
+__device__ __forceinline__ void scores_of(const float (&q)[C], const float (&k)[at_once<C>][C], const Rows<Row>& rows, std::int64_t j,
                                           std::int64_t keys, float (&score)[at_once<C>]) {
 #pragma unroll
   for (int n = 0; n < at_once<C>; ++n) {
@@ -83,18 +72,18 @@ __device__ __forceinline__ void scores_of(const float (&q)[C], const float (&k)[
 #pragma unroll
     for (int i = 0; i < C; ++i) sum = fmaf(q[i], k[n][i], sum);
     sum = warp_sum(sum);
-    score[n] = at < keys ? sum * run.template descale<next>(at) : -__builtin_inff();
+    score[n] = at < keys ? sum * rows.descale(at) : -__builtin_inff();
   }
 }
 
 // Keys `warp`, `warp` + warps, ... Values are loaded beside keys, so that a round waits once.
-template <int C, bool next, class Row>
-__device__ void attend(const float (&q)[C], const Run<Row>& k, const Run<Row>& v, std::int64_t keys, int warp, int lane, Partial<C>& p) {
+template <int C, class Row>
+__device__ void attend(const float (&q)[C], const Rows<Row>& k, const Rows<Row>& v, std::int64_t keys, int warp, int lane, Partial<C>& p) {
 #pragma unroll 1
   for (std::int64_t j = warp; j < keys; j += warps * at_once<C>) {
     float key[at_once<C>][C], value[at_once<C>][C], score[at_once<C>];
-    load_rows<C, next>(k, j, keys, lane, key), load_rows<C, next>(v, j, keys, lane, value);
-    scores_of<C, next>(q, key, k, j, keys, score);
+    load_rows<C>(k, j, keys, lane, key), load_rows<C>(v, j, keys, lane, value);
+    scores_of<C>(q, key, k, j, keys, score);
     float top = p.most;
 #pragma unroll
     for (int n = 0; n < at_once<C>; ++n) top = fmaxf(top, score[n]);
@@ -106,7 +95,7 @@ __device__ void attend(const float (&q)[C], const Run<Row>& k, const Run<Row>& v
     for (int n = 0; n < at_once<C>; ++n) {
       const std::int64_t at = j + n * warps;
       if (at >= keys) continue;
-      const float e = math::exp(score[n] - top), weight = e * v.template descale<next>(at);
+      const float e = math::exp(score[n] - top), weight = e * v.descale(at);
       p.sum += e;
 #pragma unroll
       for (int i = 0; i < C; ++i) p.out[i] = fmaf(weight, value[n][i], p.out[i]);
@@ -121,8 +110,7 @@ struct BlockParts {
 
   __device__ __forceinline__ BlockParts(float* shared, int dv)
       : factors(shared), of_warps(shared + warps), of_block(of_warps + warps * (dv + 2)), dv(dv) {}
-  /// A multiple of 16 bytes.
-  static constexpr int floats(int dv) { return (warps + (warps + 1) * (dv + 2) + 3) / 4 * 4; }
+  static constexpr int floats(int dv) { return warps + (warps + 1) * (dv + 2); }
 
   template <int C>
   __device__ __forceinline__ void put(const Partial<C>& p, int warp, int lane) const {
@@ -210,32 +198,47 @@ __device__ __forceinline__ void load_turned(const T* x, int d, const Angles& at,
   }
 }
 
-// A key or value head as it is stored: to `own`, and with `stores` to its row.
+// A key or value head in a lane's columns becomes what is stored of it; with `stores` it is, too. The descale of its codes.
 template <int C, class Row>
-__device__ __forceinline__ float store_own(const float (&x)[C], int d, int lane, Row* own, Row* row, float* descale, bool stores) {
-  BlockScale<float> scale{1, 1, 0};
+__device__ __forceinline__ float as_stored(float (&x)[C], int d, int lane, Row* row, float* descale, bool stores) {
   if constexpr (std::is_same_v<Row, E4M3>) {
     float most = 0;
 #pragma unroll
     for (int i = 0; i < C; ++i) most = octet::larger(octet::magnitude(x[i]), most);
-    scale = ops::key_scale(warp_max(most));
+    const BlockScale<float> scale = ops::key_scale(warp_max(most));
     if (stores && lane == 0) *descale = scale.descale;
-  }
 #pragma unroll
-  for (int i = 0; i < C; ++i) {
-    const int c = lane * C + i;
-    if (c >= d) continue;
-    if constexpr (std::is_same_v<Row, E4M3>) {
+    for (int i = 0; i < C; ++i) {
       const std::uint8_t code = encode<E4M3>(x[i] * scale.scale);
-      reinterpret_cast<std::uint8_t*>(own)[c] = code;
-      if (stores) reinterpret_cast<std::uint8_t*>(row)[c] = code;
-    } else {
-      cuda::store(own, c, Pack<1>::all(x[i]));
-      if (stores) cuda::store(row, c, Pack<1>::all(x[i]));
+      x[i] = decode<E4M3>(code);
+      if (stores && lane * C + i < d) reinterpret_cast<std::uint8_t*>(row)[lane * C + i] = code;
     }
+    return scale.descale;
+  } else {
+#pragma unroll
+    for (int i = 0; i < C; ++i)
+      if (stores && lane * C + i < d) cuda::store(row, lane * C + i, Pack<1>::all(x[i]));
+    return 1;
   }
-  return scale.descale;
 }
+
+// The key and value of a next token.
+template <int C>
+struct Own {
+  float key[C], value[C], key_descale, value_descale;
+
+  /// To the others of a warp.
+  __device__ __forceinline__ void add_to(Partial<C>& p, const float (&q)[C]) const {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < C; ++i) sum = fmaf(q[i], key[i], sum);
+    const float score = warp_sum(sum) * key_descale, top = fmaxf(p.most, score);
+    const float keep = math::exp(p.most - top), e = math::exp(score - top);
+    p.sum = p.sum * keep + e, p.most = top;
+#pragma unroll
+    for (int i = 0; i < C; ++i) p.out[i] = fmaf(e * value_descale, value[i], p.out[i] * keep);
+  }
+};
 
 // Tensors of a call; keys and values are stored here where tokens are the next ones.
 template <class T, class Row>
@@ -247,28 +250,16 @@ struct Cache {
   T* o;
 };
 
-// Floats ahead of the next token's own key and value in shared memory: their descales, in 16 bytes.
-constexpr int own_descales = 4;
-
-// The next token's own key and value in shared memory, and where its block reads them.
+// The key and value of a token, by a warp, which with `stores` puts them into row `row`.
 template <int C, class T, class Row>
-__device__ __forceinline__ void make_own(const Sizes& s, const Cache<T, Row>& x, const T* token, int head, std::int64_t row,
-                                         const Angles& at, bool stores, float* shared, Run<Row>& k, Run<Row>& v) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  float* const descales = shared;
-  Row *const key = reinterpret_cast<Row*>(shared + own_descales), *const value = key + s.d;
-  float own[C];
-  if (warp == 0) {
-    load_turned<C>(token + (s.heads + head) * s.d, s.d, at, lane, own);
-    const float descale = store_own<C>(own, s.d, lane, key, x.keys + row * s.d, x.key_descales + row, stores);
-    if (lane == 0) descales[0] = descale;
-  } else if (warp == 1) {
-    load_turned<C>(token + (s.heads + s.kv_heads) * s.d + head * s.dv, s.dv, {}, lane, own);
-    const float descale = store_own<C>(own, s.dv, lane, value, x.values + row * s.dv, x.value_descales + row, stores);
-    if (lane == 0) descales[1] = descale;
-  }
-  __syncthreads();
-  k.own_row = key, k.own_descale = descales[0], v.own_row = value, v.own_descale = descales[1];
+__device__ __forceinline__ Own<C> make_own(const Sizes& s, const Cache<T, Row>& x, const T* token, int head, std::int64_t row,
+                                           const Angles& at, int lane, bool stores) {
+  Own<C> own;
+  load_turned<C>(token + (s.heads + head) * s.d, s.d, at, lane, own.key);
+  load_turned<C>(token + (s.heads + s.kv_heads) * s.d + head * s.dv, s.dv, {}, lane, own.value);
+  own.key_descale = as_stored<C>(own.key, s.d, lane, x.keys + row * s.d, x.key_descales + row, stores);
+  own.value_descale = as_stored<C>(own.value, s.dv, lane, x.values + row * s.dv, x.value_descales + row, stores);
+  return own;
 }
 
 // Hints, before the places of tokens may be read: token t is probably of sequence t, and its first keys are read. The blocks that share
@@ -288,7 +279,7 @@ __device__ __forceinline__ void prefetch_keys(const Sizes& s, const Cache<T, Row
 }
 
 // A cluster of blocks for a query head of a token, each of which has a run of its keys. grid: H clusters, T. `next`: queries and keys are
-// turned first, and the first head that shares a key head stores the token's key and value, which all take from their own copy.
+// turned first, and the first head that shares a key head stores the token's key and value. All of these heads make them for themselves.
 template <bool next, int C, class T, class Row>
 __global__ void __launch_bounds__(32 * warps, 1) cached_attention_kernel(Sizes s, Places at, float factor, Cache<T, Row> x) {
   extern __shared__ float shared[];
@@ -315,14 +306,19 @@ __global__ void __launch_bounds__(32 * warps, 1) cached_attention_kernel(Sizes s
   const std::int64_t run = (all_keys + blocks - 1) / blocks, skipped = run * cluster.block_rank(),
                      first = s.first_row(sequence, kv_head) + first_key + skipped;
   const bool coded = x.key_descales != nullptr;
-  Run<Row> k{x.keys + first * s.d, coded ? x.key_descales + first : nullptr, s.d, all_keys - 1 - skipped},
-      v{x.values + first * s.dv, coded ? x.value_descales + first : nullptr, s.dv, all_keys - 1 - skipped};
-  if constexpr (next) {
-    const bool stores = head % group == 0 && cluster.block_rank() == 0;
-    make_own<C>(s, x, own, kv_head, s.first_row(sequence, kv_head) + place, angles, stores, shared + BlockParts::floats(s.dv), k, v);
-  }
+  const Rows<Row> k{x.keys + first * s.d, coded ? x.key_descales + first : nullptr, s.d},
+      v{x.values + first * s.dv, coded ? x.value_descales + first : nullptr, s.dv};
+  const std::int64_t keys = min(run, all_keys - skipped);
   Partial<C> p;
-  attend<C, next>(q, k, v, min(run, all_keys - skipped), warp, lane, p);
+  if constexpr (next) {
+    const bool here = keys > 0 && skipped + keys == all_keys, adds = here && warp == warps - 1;  // which has the fewest of the others
+    Own<C> last;
+    if (adds) last = make_own<C>(s, x, own, kv_head, s.first_row(sequence, kv_head) + place, angles, lane, head % group == 0);
+    attend<C>(q, k, v, here ? keys - 1 : keys, warp, lane, p);
+    if (adds) last.add_to(p, q);
+  } else {
+    attend<C>(q, k, v, keys, warp, lane, p);
+  }
   const BlockParts parts(shared, s.dv);
   parts.put(p, warp, lane);
   parts.add_warps(warp, lane);
@@ -356,12 +352,10 @@ void attend_tokens(Queue queue, const ops::CachedAttention& a, const ops::RopeTa
   with_types(a.qkv, a.from, [&]<class T, class Row>() {
     with_columns(a.heads, [&]<int C>() {
       const unsigned cluster = blocks_of_head(a.from.capacity);
-      const std::int64_t own =
-          next ? own_descales * std::int64_t(sizeof(float)) + (a.heads.head_dim + a.heads.value_dim()) * std::int64_t(sizeof(Row)) : 0;
       const Blocks blocks{.grid = dim3(unsigned(a.heads.heads) * cluster, unsigned(a.qkv.shape[0])),
                           .threads = 32 * warps,
                           .cluster = cluster,
-                          .shared_bytes = unsigned(sizeof(float)) * unsigned(BlockParts::floats(int(a.heads.value_dim()))) + unsigned(own)};
+                          .shared_bytes = unsigned(sizeof(float)) * unsigned(BlockParts::floats(int(a.heads.value_dim())))};
       const Cache<T, Row> cache{a.qkv.as<T>(),
                                 a.from.keys.as<Row>(),
                                 a.from.values.as<Row>(),

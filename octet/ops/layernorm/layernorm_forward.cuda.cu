@@ -26,6 +26,21 @@ struct LayerNormRow {
   __device__ __forceinline__ void prefetch_weights(int cols) const {
     for (const float* p : {w, b}) prefetch(p, unsigned(cols) * sizeof(float));
   }
+
+  template <int packs>
+  struct Held {
+    HeldSums<8, packs> w, b;
+
+    template <class Lanes>
+    __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const LayerNormRow& row) {
+      lanes.fetch(row.w, cols, w), lanes.fetch(row.b, cols, b);
+    }
+    template <class Lanes, class X, class Y>
+    __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const LayerNormRow&, const Statistics& found, const X* x,
+                                          Y* y) const {
+      ops::layernorm_scale_row(lanes, cols, x, &w, &b, found, y);
+    }
+  };
 };
 
 template <class T>

@@ -22,6 +22,20 @@ struct RmsNormRow {
     ops::rmsnorm_scale_row(lanes, cols, x, w, offset, inv, y);
   }
   __device__ __forceinline__ void prefetch_weights(int cols) const { prefetch(w, unsigned(cols) * sizeof(float)); }
+
+  template <int packs>
+  struct Held {
+    HeldSums<8, packs> w;
+
+    template <class Lanes>
+    __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const RmsNormRow& row) {
+      lanes.fetch(row.w, cols, w);
+    }
+    template <class Lanes, class X, class Y>
+    __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const RmsNormRow& row, float inv, const X* x, Y* y) const {
+      ops::rmsnorm_scale_row(lanes, cols, x, &w, row.offset, inv, y);
+    }
+  };
 };
 
 template <class T>
