@@ -3,6 +3,7 @@
 #include "octet/nn/gradient_accumulator.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/first_keys/first_keys.hpp"
+#include "octet/ops/gemm/gemm.hpp"
 
 namespace octet::models {
 namespace {
@@ -199,12 +200,19 @@ typename Norm::Input Transformer<Block, Norm>::own_rows(Stream& stream, const To
   return Norm::input(stream, boundary(stream, batch, region), region);
 }
 
+// Of few rows, residual sums are made by the norms that read them. Not where something else reads them after each block.
+template <class Block, class Norm>
+bool Transformer<Block, Norm>::sums_wait(const Stream& stream, const Tensor& x) const {
+  return x.shape[0] <= ops::few_rows && !residual_.on() && !stream.observed();
+}
+
 // Without saved activations, one tensor is the residual stream from the first block to the last: the output, or scratch.
 template <class Block, class Norm>
 typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const StageBoundary& place,
                                                           const scaling::Pass& pass) {
   const ModelChunk chunk = chunk_of(place);
-  auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
+  const Tensor rows = place.out ? place.out : boundary(stream, batch, Lifetime::scratch);
+  auto x = sums_wait(stream, rows) ? Norm::waiting_input(stream, rows, Lifetime::scratch) : Norm::input(stream, rows, Lifetime::scratch);
   if (place.in) copy(stream, place.in, x.x);
   if (embeds(chunk)) {
     embed(stream, batch, batch.tokens, x.x);
@@ -216,6 +224,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
     block(i).forward(stream, context(batch, keys, routers_.evaluating(), i), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
+  if (!has_head(chunk)) norm_.complete(stream, x);
   return x;
 }
 
@@ -356,6 +365,20 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   if (positions_) positions_->gradient.done(stream);
 }
 
+// The last rows of each sequence, in scratch. Of one member, all rows are x itself.
+template <class Block, class Norm>
+typename Norm::Input Transformer<Block, Norm>::last_rows(Stream& stream, const TokenBatch& batch, typename Norm::Input& x,
+                                                         std::int64_t last) {
+  if (last == batch.sequence && !partition_.divides()) return x;
+  norm_.complete(stream, x);
+  const std::int64_t sequences = batch.tokens.count() / batch.sequence;
+  auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
+  const Tensor all = partition_.all_rows(stream, x.x);
+  partition_.gather(stream, x.x, all);
+  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
+  return ends;
+}
+
 template <class Block, class Norm>
 void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
                                       const Tensor& logits, const StageBoundary& place) {
@@ -365,11 +388,7 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
   const Scope scope(stream);
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
-  const std::int64_t sequences = batch.tokens.count() / batch.sequence;
-  auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
-  const Tensor all = partition_.all_rows(stream, x.x);
-  partition_.gather(stream, x.x, all);
-  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
+  auto ends = last_rows(stream, batch, x, last);
   ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
   norm_.forward(stream, ends, n);
   of_logits_.apply(stream, n.plain);

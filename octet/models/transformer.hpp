@@ -61,7 +61,9 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& d);
   void declare_uses();
+  bool sums_wait(const Stream&, const Tensor& x) const;
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const StageBoundary&, const scaling::Pass&);
+  typename Norm::Input last_rows(Stream&, const TokenBatch&, typename Norm::Input& x, std::int64_t last);
   void predict_ahead(Stream&, const TokenBatch&, const Tensor& n, const Tensor& first_keys, const scaling::Pass&, const nn::LossSums&,
                      const nn::LossFactor&, Saved&);
   void backward_ahead(Stream&, const TokenBatch&, const Tensor& first_keys, const scaling::Pass&, const Saved&);

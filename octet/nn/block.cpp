@@ -75,8 +75,11 @@ void Block<Norm, FeedForward>::forward(Stream& stream, const BlockContext& conte
   const Scope scope(stream);
   const bool keep = saved != nullptr, keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
   const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
-  Input z = Norm::input(stream, stream.empty(x.x.shape, x.x.dtype, region, Category::activations), region);
-  const Tensor branch = stream.empty(x.x.shape, x.x.dtype);
+  check(!x.branch || (!keep && &x == &y), "{}: sums wait only in one residual stream that nothing is saved of", path_);
+  Input own;
+  if (!x.branch) own = Norm::input(stream, stream.empty(x.x.shape, x.x.dtype, region, Category::activations), region);
+  Input& z = x.branch ? x : own;
+  const Tensor branch = x.branch ? x.branch : stream.empty(x.x.shape, x.x.dtype);
   const bool keep_end = keep && !recompute_.block;
   const Tensor a = attention_end_.room(stream, branch, pass, keep_end);
   attend(stream, context, x, a, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);

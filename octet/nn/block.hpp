@@ -35,7 +35,7 @@ class Block {
   /// A member of the partition has its own part of each branch. It outlives this.
   Block(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
   /// x, y: [T, D], of several members the own rows; leaves the statistics of both for the norms that come. With saved, x must live until
-  /// backward; without, y may be x.
+  /// backward; without, y may be x, and must be where x has memory for a branch: then x is both residual sums, which wait for a norm.
   void forward(Stream&, const BlockContext&, Input& x, Input& y, const scaling::Pass&, Saved* saved);
   /// d: [T, D], the gradient of y on entry, of x on return.
   void backward(Stream&, const BlockContext&, const Tensor& d, const Saved&, const scaling::Pass&);

@@ -16,14 +16,15 @@ class PlainDotProduct final : public DotProduct {
 
   void forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, const Tensor& o,
                const Tensor& lse, const scaling::Pass&, Saved* saved) override {
-    const Tensor& starts = context.document_starts;
-    if (rope_)
-      ops::rope_forward(stream,
-                        {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts, .places = context.cache->places()});
+    ops::RopeForward turn{.qkv = qkv, .heads = heads, .document_starts = context.document_starts, .places = context.cache->places()};
+    if (rope_) turn.table = context.rope;
     const Scope scope(stream);
     ops::AttentionForward a{.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = context.attention_starts()};
-    if (context.part) a.keys = gather_keys(stream, *context.keys, heads, qkv, Lifetime::scratch);
-    context.cache->attend(stream, context.block, a, context.window);
+    if (context.part) {  // members send keys that are turned
+      if (rope_) ops::rope_forward(stream, turn);
+      turn.table = {}, a.keys = gather_keys(stream, *context.keys, heads, qkv, Lifetime::scratch);
+    }
+    context.cache->attend(stream, context.block, turn, a, context.window);
     if (saved != nullptr) saved->qkv = qkv;
   }
 

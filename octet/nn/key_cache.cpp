@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "octet/ops/columns/columns.hpp"
+#include "octet/ops/key_cache/next_token.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
 namespace octet::nn {
@@ -20,7 +21,7 @@ class StoredKeys::Block {
  public:
   virtual ~Block() = default;
   virtual void keep(Stream&, const Latents&, ExpandLatents) {}
-  virtual void attend(Stream&, const ops::AttentionForward&, std::int64_t window) = 0;
+  virtual void attend(Stream&, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window) = 0;
 };
 
 // Keys and values of all heads.
@@ -28,10 +29,14 @@ class StoredKeys::Heads final : public Block {
  public:
   explicit Heads(StoredKeys& of) : of_(of) {}
 
-  void attend(Stream& stream, const ops::AttentionForward& a, std::int64_t window) override {
+  void attend(Stream& stream, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window) override {
     const Config& c = of_.config_;
     if (!rows_) rows_ = ops::key_rows(stream, c.codes.value_or(a.qkv.dtype), c.sequences, a.heads, c.capacity, c.region);
     const Batch& b = of_.batch_;
+    if (b.apart && !b.whole)
+      return ops::next_token_attention(
+          stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .rows = *rows_, .at = b.at, .window = window, .table = turn.table});
+    if (turn.table.cos) ops::rope_forward(stream, turn);
     ops::store_keys(stream, {.qkv = a.qkv, .heads = a.heads, .to = *rows_, .at = b.at, .read_back = b.whole});
     if (b.whole) return ops::attention_forward(stream, a);
     ops::cached_attention(stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .from = *rows_, .at = b.at, .window = window});
@@ -81,7 +86,8 @@ class StoredKeys::OfLatents final : public Block {
     if (rows_.coded()) both(true);
   }
 
-  void attend(Stream& stream, const ops::AttentionForward& a, std::int64_t window) override {
+  // Latents are turned by their expansion, and queries with them.
+  void attend(Stream& stream, const ops::RopeForward&, const ops::AttentionForward& a, std::int64_t window) override {
     const Batch& b = of_.batch_;
     if (b.whole) return ops::attention_forward(stream, a);
     const std::int64_t n = b.reach, sequences = of_.config_.sequences;
@@ -141,9 +147,9 @@ void StoredKeys::keep(Stream& stream, int number, const Latents& latents, Expand
   block<OfLatents>(number).keep(stream, latents, std::move(expand));
 }
 
-void StoredKeys::attend(Stream& stream, int number, const ops::AttentionForward& a, std::int64_t window) {
+void StoredKeys::attend(Stream& stream, int number, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window) {
   check(!a.keys && (window > 0 || !a.document_starts), "stored keys: a batch has whole sequences without documents");
-  block<Heads>(number).attend(stream, a, window);
+  block<Heads>(number).attend(stream, turn, a, window);
 }
 
 }  // namespace octet::nn

@@ -8,6 +8,7 @@
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/key_cache/key_cache.hpp"
 #include "octet/ops/latent_heads/latent_heads.hpp"
+#include "octet/ops/rope/rope.hpp"
 
 namespace octet::nn {
 
@@ -29,9 +30,11 @@ class KeyCache {
   /// The latents of a batch, before attend() of the same block. They become the ones that are stored. Objects that `expand` refers to live
   /// until then.
   virtual void keep(Stream&, int /*block*/, const Latents&, ExpandLatents /*expand*/) {}
-  /// Fills a.o of queries and keys at their rotary positions, in a block of that number. `window`: last tokens that it reads, 0 for all;
-  /// a.document_starts have it already.
-  virtual void attend(Stream& stream, int /*block*/, const ops::AttentionForward& a, std::int64_t /*window*/) {
+  /// Fills a.o of queries and keys, in a block of that number. `turn` puts them at their rotary positions first; without a table they are
+  /// there. `window`: last tokens that it reads, 0 for all; a.document_starts have it already.
+  virtual void attend(Stream& stream, int /*block*/, const ops::RopeForward& turn, const ops::AttentionForward& a,
+                      std::int64_t /*window*/) {
+    if (turn.table.cos) ops::rope_forward(stream, turn);
     ops::attention_forward(stream, a);
   }
 };
@@ -50,6 +53,7 @@ class StoredKeys final : public KeyCache {
   struct Batch {
     ops::TokenPlaces at;
     bool whole = false;      // the first ones of one sequence, in order: keys of the batch are all that they read
+    bool apart = false;      // each is the only one of its sequence
     std::int64_t reach = 0;  // places that they read are below it
   };
   explicit StoredKeys(const Config&);
@@ -60,7 +64,7 @@ class StoredKeys final : public KeyCache {
 
   Tensor places() const override { return batch_.at.place; }
   void keep(Stream&, int block, const Latents&, ExpandLatents expand) override;
-  void attend(Stream&, int block, const ops::AttentionForward&, std::int64_t window) override;
+  void attend(Stream&, int block, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window) override;
 
  private:
   class Block;

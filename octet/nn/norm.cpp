@@ -17,6 +17,27 @@ Tensor statistic(Stream& stream, const Tensor& x, Region region) {
   return stream.empty({x.shape[0]}, DType::f32, region, Category::activations);
 }
 
+template <class Input>
+Input with_branch(Stream& stream, Input x, Region region) {
+  x.branch = stream.empty(x.x.shape, x.x.dtype, region, Category::activations);
+  return x;
+}
+
+// Whether the sum waits.
+template <class Input>
+bool leave_waiting(const Tensor& a, const Tensor& b, Input& sum) {
+  if (!sum.branch) return false;
+  check(a.data == sum.x.data && b.data == sum.branch.data && !sum.waits, "norm: only its own branch can wait to be added to the input");
+  sum.waits = true, sum.known = false;
+  return true;
+}
+
+// What forward() adds.
+template <class Input>
+Tensor taken_branch(Input& x) {
+  return std::exchange(x.waits, false) ? x.branch : Tensor{};
+}
+
 }  // namespace
 
 RmsNorm::RmsNorm(const std::string& path, std::int64_t width, const NormConfig& c, Partition& p)
@@ -32,14 +53,30 @@ RmsNorm::RmsNorm(const std::string& path, std::int64_t width, const NormConfig& 
 
 RmsNorm::Input RmsNorm::input(Stream& stream, const Tensor& x, Region region) { return {x, statistic(stream, x, region)}; }
 
+RmsNorm::Input RmsNorm::waiting_input(Stream& stream, const Tensor& x, Region region) {
+  return with_branch(stream, input(stream, x, region), region);
+}
+
 void RmsNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) const {
+  if (leave_waiting(a, b, sum)) return;
   ops::rmsnorm_add(stream, {.a = a, .b = b, .sum = sum.x, .inv_rms = sum.inv_rms, .eps = eps_});
   sum.known = true;
 }
 
+void RmsNorm::complete(Stream& stream, Input& x) const {
+  if (const Tensor branch = taken_branch(x))
+    ops::rmsnorm_add(stream, {.a = x.x, .b = branch, .sum = x.x, .inv_rms = x.inv_rms, .eps = eps_}), x.known = true;
+}
+
 void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
-  ops::rmsnorm_forward(
-      stream, {.x = x.x, .w = weight.value.values(), .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known, .offset = offset_});
+  ops::rmsnorm_forward(stream, {.x = x.x,
+                                .w = weight.value.values(),
+                                .y = y,
+                                .inv_rms = x.inv_rms,
+                                .eps = eps_,
+                                .known = x.known,
+                                .offset = offset_,
+                                .added = taken_branch(x)});
   x.known = true;
   stream.observe(weight.path, row_factor, x.inv_rms);
 }
@@ -70,9 +107,19 @@ LayerNorm::Input LayerNorm::input(Stream& stream, const Tensor& x, Region region
   return {x, statistic(stream, x, region), statistic(stream, x, region)};
 }
 
+LayerNorm::Input LayerNorm::waiting_input(Stream& stream, const Tensor& x, Region region) {
+  return with_branch(stream, input(stream, x, region), region);
+}
+
 void LayerNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) const {
+  if (leave_waiting(a, b, sum)) return;
   ops::layernorm_add(stream, {.a = a, .b = b, .sum = sum.x, .mean = sum.mean, .inv_std = sum.inv_std, .eps = eps_});
   sum.known = true;
+}
+
+void LayerNorm::complete(Stream& stream, Input& x) const {
+  if (const Tensor branch = taken_branch(x))
+    ops::layernorm_add(stream, {.a = x.x, .b = branch, .sum = x.x, .mean = x.mean, .inv_std = x.inv_std, .eps = eps_}), x.known = true;
 }
 
 void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
@@ -83,7 +130,8 @@ void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
                                   .mean = x.mean,
                                   .inv_std = x.inv_std,
                                   .eps = eps_,
-                                  .known = x.known});
+                                  .known = x.known,
+                                  .added = taken_branch(x)});
   x.known = true;
   stream.observe(weight.path, row_factor, x.inv_std);
 }

@@ -11,6 +11,7 @@ namespace octet::nn {
 class ResidualQuantizer {
  public:
   ResidualQuantizer(bool on, std::int64_t width, scaling::Precision&);
+  bool on() const { return plan_.x != nullptr; }
   /// Whether it changed x.
   bool apply(Stream&, const Tensor& x, const scaling::Pass&) const;
 

@@ -1,5 +1,5 @@
 #include "octet/ops/embedding/embedding.hpp"
-#include "octet/ops/key_cache/key_cache.hpp"
+#include "octet/ops/key_cache/next_token.hpp"
 #include "octet/ops/rope/rope.hpp"
 #include "tests/cuda/parity.hpp"
 
@@ -23,6 +23,11 @@ Tokens tokens_of(std::int32_t stored, std::int32_t added) {
   return out;
 }
 
+double attention_bound(const ops::QkvShape& heads, std::int64_t capacity) {
+  const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
+  return 2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1));
+}
+
 Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t added, std::int64_t window = 0,
              std::int64_t capacity = 600) {
   return {format("key_cache {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) +
@@ -39,13 +44,42 @@ Case growing(DType dtype, bool coded, const ops::QkvShape& heads, std::int32_t a
               ops::store_keys(side.stream(), {.qkv = qkv, .heads = heads, .to = rows, .at = at, .read_back = true});
               side.result("read back", qkv, same_bits());
               ops::cached_attention(side.stream(), {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = at, .window = window});
-              const double d = double(heads.head_dim), error = dot_bound(d + 4, unit_f32, 16 * std::sqrt(d));
-              side.result("o", o, within(2 * 5 * (2 * std::expm1(2 * error) + dot_bound(2.0 * double(capacity), unit_f32, 1))));
+              side.result("o", o, within(attention_bound(heads, capacity)));
             };
             for (const Tensor& t : {rows.keys, rows.values}) clear(side.stream(), t);
             call(0, 500, 1), call(500, added, 2);
             side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
             if (coded) side.result("descales", rows.key_descales, same_bits());
+          }};
+}
+
+// The next token of each sequence, in one launch. Turned heads are rounded alike, so that stored rows have the CPU's bits.
+Case next(DType dtype, bool coded, const ops::QkvShape& heads, bool turned, std::int64_t window = 0, std::int64_t capacity = 600,
+          std::int32_t stored = 500) {
+  return {format("key_cache next {}{} {} heads of {}", dtype, coded ? " codes" : "", heads.heads, heads.head_dim) +
+              format("{}, window {}, {} places", turned ? " turned" : "", window, capacity),
+          [=](Side& side) {
+            const ops::KeyRows rows = ops::key_rows(side.stream(), coded ? DType::e4m3 : dtype, 3, heads, capacity, Lifetime::run);
+            for (const Tensor& t : {rows.keys, rows.values, rows.key_descales, rows.value_descales})
+              if (t) clear(side.stream(), t);
+            const auto table = turned ? ops::rope_table(side.stream(), capacity, heads.head_dim, 10000) : ops::RopeTable{};
+            const auto places = [&](const Tokens& t) {
+              const Shape shape{std::int64_t(t.place.size())};
+              return ops::TokenPlaces{side.raw(t.sequence, shape), side.raw(t.place, shape)};
+            };
+            const ops::TokenPlaces before = places(tokens_of(0, stored)), at = places(tokens_of(stored, 1));
+            ops::store_keys(
+                side.stream(),
+                {.qkv = side.gaussian({before.place.shape[0], heads.columns()}, 1, dtype), .heads = heads, .to = rows, .at = before});
+            const Tensor qkv = side.gaussian({at.place.shape[0], heads.columns()}, 2, dtype),
+                         o = side.poisoned({qkv.shape[0], heads.out_columns()}, dtype);
+            ops::next_token_attention(side.stream(),
+                                      {.qkv = qkv, .o = o, .heads = heads, .rows = rows, .at = at, .window = window, .table = table});
+            side.result("o", o, within(attention_bound(heads, capacity)));
+            side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
+            if (!coded) return;
+            side.result("descales of keys", rows.key_descales, same_bits());
+            side.result("descales of values", rows.value_descales, same_bits());
           }};
 }
 
@@ -76,9 +110,14 @@ std::vector<Case> make() {
             {7, 1, 128, 1},
             {2, 2, 40, 1},
             {3, 1, 256, 1},
-            {.heads = 4, .kv_heads = 4, .head_dim = 192, .sequence = 1, .value_width = 128, .score_factor = 1.2f}})
+            {.heads = 4, .kv_heads = 4, .head_dim = 192, .sequence = 1, .value_width = 128, .score_factor = 1.2f}}) {
         for (const std::int32_t added : {1, 9}) cases.push_back(growing(dtype, coded, heads, added));
+        for (const bool turned : {false, true}) cases.push_back(next(dtype, coded, heads, turned));
+        cases.push_back(next(dtype, coded, heads, true, 0, 100, 70));  // one block per head
+      }
     cases.push_back(growing(dtype, false, {4, 2, 64, 1, {}, 0, 0.5f}, 9, 33));
+    for (const std::int64_t window : {0, 70})
+      for (const bool coded : {false, true}) cases.push_back(next(dtype, coded, {8, 2, 128, 1}, true, window, 2100));
     for (const std::int64_t window : {0, 70})
       cases.push_back(growing(dtype, false, {2, 1, 128, 1}, 1, window, 2100));  // more blocks per head
     cases.push_back(places(dtype));

@@ -22,8 +22,24 @@ std::vector<float> exact_values(std::int64_t rows, std::int64_t cols) {
   return v;
 }
 
+// Rows to which others are added first: twice an exact value is exact.
+Case of_sum(DType dtype, const Shape& shape) {
+  return {format("layernorm_forward of a sum {} {}", dtype, shape), [=](Side& side) {
+            const std::int64_t T = shape[0], D = shape[1];
+            const Tensor a = side.from(exact_values(T, D), shape, dtype), sum = side.poisoned(shape, dtype), w = side.gaussian({D}, 2),
+                         b = side.gaussian({D}, 3), mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32);
+            each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
+              copy(stream, a, sum);
+              ops::layernorm_forward(stream, {.x = sum, .w = w, .b = b, .y = y, .mean = mean, .inv_std = inv, .eps = 1e-5f, .added = a});
+            });
+            side.result("sum", sum, same_bits()), side.result("mean", mean, same_bits()), side.result("inv_std", inv, same_bits());
+          }};
+}
+
 std::vector<Case> make() {
   std::vector<Case> cases;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const Shape& shape : few_row_shapes) cases.push_back(of_sum(dtype, shape));
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Shape& shape : norm_shapes) {
       const std::int64_t T = shape[0], D = shape[1];

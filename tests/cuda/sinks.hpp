@@ -10,6 +10,10 @@ namespace octet::parity {
 /// Shapes of a norm's input: empty, tiny, of one token, not whole packs, and of every way to keep a row.
 inline const Shape norm_shapes[] = {{0, 16}, {1, 1}, {1, 4096}, {5, 7}, {130, 264}, {300, 896}, {64, 1536}, {33, 3584}, {7, 4608}};
 
+/// Of few rows: of one to eight, of one and several packs per thread, with parts of blocks at their ends, and too long or not aligned.
+inline const Shape few_row_shapes[] = {{0, 16}, {1, 4096}, {1, 1000}, {2, 2048}, {3, 328},
+                                       {5, 7},  {7, 4608}, {8, 8192}, {2, 9000}, {9, 512}};
+
 struct Kind {
   std::string name;
   ops::QuantizeSpec spec;

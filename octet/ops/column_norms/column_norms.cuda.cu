@@ -16,8 +16,8 @@ struct Range {
 // A warp for each group of a row.
 template <class T, int N>
 __global__ void column_norms_kernel(std::int64_t groups, std::int64_t columns, Range a, Range b, float eps, float offset, T* x) {
-  wait_for_earlier_work();
   let_later_work_begin();
+  wait_for_earlier_work();
   const std::int64_t i = std::int64_t(blockIdx.x) * warps + threadIdx.x / 32, row = i / (a.count + b.count);
   if (i >= groups) return;
   const int group = int(i - row * (a.count + b.count)), of_b = group - a.count;

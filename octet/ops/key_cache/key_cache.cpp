@@ -1,5 +1,7 @@
 #include "octet/ops/key_cache/key_cache.hpp"
 
+#include <vector>
+
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
 
 namespace octet::ops {
@@ -40,6 +42,38 @@ void check_all(const char* op, const Stream& stream, const Args& a, const KeyRow
   check_places(op, stream, a.at, a.qkv.shape[0], rows);
 }
 
+void check_attention(const char* op, const Stream& stream, const CachedAttention& a) {
+  check_all(op, stream, a, a.from);
+  check(a.window >= 0, "{}: a window must be 0 or more tokens, got {}", op, a.window);
+  const std::int64_t tokens = a.qkv.shape[0];
+  check(a.o.shape == Shape{tokens, a.heads.out_columns()} && a.o.dtype == a.qkv.dtype, "{}: o must be {} [{}, {}], got {} {}", op,
+        a.qkv.dtype, tokens, a.heads.out_columns(), a.o.dtype, a.o.shape);
+}
+
+// Two products; how many keys a token reads is known on the device alone.
+void count_attention(Stream& stream, const CachedAttention& a) {
+  const double columns = double(a.heads.head_dim + a.heads.value_dim());
+  stream.count({.ops = 1, .flops = 2.0 * double(a.qkv.shape[0]) * double(a.heads.heads) * columns * double(a.from.capacity)});
+}
+
+Tensor attention_workspace(Stream& stream, const CachedAttention& a) {
+  if (stream.target().device != Device::cpu) return {};
+  return stream.empty({stream.workers(), cpu::CachedAttentionFloats(a).all}, DType::f32, Lifetime::scratch, Category::workspace);
+}
+
+void check_next_tokens(const Stream& stream, const NextTokenAttention& a) {
+  if (a.table.cos) check_rope_table("next_token_attention", a.table, a.heads.head_dim, 1);
+  if (stream.device() != Device::cpu) return;
+  std::vector<bool> taken(std::size_t(a.rows.sequences));
+  for (std::int64_t t = 0; t < a.qkv.shape[0]; ++t) {
+    const std::int32_t sequence = a.at.sequence.as<std::int32_t>()[t], place = a.at.place.as<std::int32_t>()[t];
+    check(!a.table.cos || place < a.table.cos.shape[0], "next_token_attention: token {} is at place {}, and the table has {}", t, place,
+          a.table.cos.shape[0]);
+    check(sequence < 0 || !taken[std::size_t(sequence)], "next_token_attention: two tokens are of sequence {}", sequence);
+    if (sequence >= 0) taken[std::size_t(sequence)] = true;
+  }
+}
+
 }  // namespace
 
 KeyRows key_rows(Stream& stream, DType type, std::int64_t sequences, const QkvShape& heads, std::int64_t capacity, Region region) {
@@ -66,19 +100,21 @@ void store_keys(Stream& stream, const StoreKeys& a) {
 }
 
 void cached_attention(Stream& stream, const CachedAttention& a) {
-  check_all("cached_attention", stream, a, a.from);
-  check(a.window >= 0, "cached_attention: a window must be 0 or more tokens, got {}", a.window);
-  const std::int64_t tokens = a.qkv.shape[0];
-  check(a.o.shape == Shape{tokens, a.heads.out_columns()} && a.o.dtype == a.qkv.dtype, "cached_attention: o must be {} [{}, {}], got {} {}",
-        a.qkv.dtype, tokens, a.heads.out_columns(), a.o.dtype, a.o.shape);
-  // Two products; how many keys a token reads is known on the device alone.
-  const double columns = double(a.heads.head_dim + a.heads.value_dim());
-  stream.count({.ops = 1, .flops = 2.0 * double(tokens) * double(a.heads.heads) * columns * double(a.from.capacity)});
+  check_attention("cached_attention", stream, a);
+  count_attention(stream, a);
   const Scope scope(stream);
-  Tensor workspace;
-  if (stream.target().device == Device::cpu)
-    workspace = stream.empty({stream.workers(), cpu::CachedAttentionFloats(a).all}, DType::f32, Lifetime::scratch, Category::workspace);
+  const Tensor workspace = attention_workspace(stream, a);
   OCTET_LAUNCH(stream, cached_attention, a, workspace);
+}
+
+void next_token_attention(Stream& stream, const NextTokenAttention& a) {
+  const CachedAttention attention = a.attention();
+  check_attention("next_token_attention", stream, attention);
+  check_next_tokens(stream, a);
+  count_attention(stream, attention);
+  const Scope scope(stream);
+  const Tensor workspace = attention_workspace(stream, attention);
+  OCTET_LAUNCH(stream, next_token_attention, a, workspace);
 }
 
 }  // namespace octet::ops

@@ -1,6 +1,7 @@
 #include "octet/ops/attention/attention.math.hpp"
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
 #include "octet/ops/key_cache/key_cache.math.hpp"
+#include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
@@ -119,6 +120,12 @@ void cached_attention(const ops::CachedAttention& a, const Tensor& workspace) {
     if (a.from.coded()) attend_all<T, E4M3>(a, workspace);
     else attend_all<T, T>(a, workspace);
   });
+}
+
+void next_token_attention(const ops::NextTokenAttention& a, const Tensor& workspace) {
+  if (a.table.cos) rope_forward({.qkv = a.qkv, .heads = a.heads, .table = a.table, .places = a.at.place});
+  store_keys({.qkv = a.qkv, .heads = a.heads, .to = a.rows, .at = a.at});
+  cached_attention(a.attention(), workspace);
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/ops/key_cache/key_cache.hpp"
+#include "octet/ops/key_cache/next_token.hpp"
 #include "octet/tensor/backend.hpp"
 
 namespace octet::cpu {
@@ -18,3 +18,4 @@ struct CachedAttentionFloats {
 
 OCTET_KERNEL(store_keys, const ops::StoreKeys&)
 OCTET_KERNEL(cached_attention, const ops::CachedAttention&, const Tensor& workspace)
+OCTET_KERNEL(next_token_attention, const ops::NextTokenAttention&, const Tensor& workspace)

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
+#include "octet/ops/rope/rope.kernels.hpp"
 #include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
@@ -168,6 +170,62 @@ TEST(KeyCache, CodesAreReadBackAsStoredAndWithinHalfAStepOfTheValues) {
     }
 }
 
+Tensor ints(Stream& s, const std::vector<std::int32_t>& values) {
+  const Tensor t = s.empty({std::int64_t(values.size())}, DType::i32);
+  std::ranges::copy(values, t.as<std::int32_t>());
+  return t;
+}
+
+struct Parts {
+  void (*turn)(const RopeForward&);
+  void (*store)(const StoreKeys&);
+  void (*attend)(const CachedAttention&, const Tensor&);
+  void (*all)(const NextTokenAttention&, const Tensor&);
+};
+
+TEST(KeyCache, AttentionOfTheNextTokensIsThatOfItsParts) {
+  const QkvShape heads{6, 2, 24, 1};
+  const Parts parts[] = {{cpu::v3::rope_forward, cpu::v3::store_keys, cpu::v3::cached_attention, cpu::v3::next_token_attention},
+                         {cpu::v4::rope_forward, cpu::v4::store_keys, cpu::v4::cached_attention, cpu::v4::next_token_attention}};
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const bool coded : {false, true})
+      for (const bool turned : {false, true})
+        for (const Parts& isa : testing::kernels(parts[0], parts[1])) {
+          Stream s(Device::cpu);
+          const RopeTable table = turned ? rope_table(s, 9, heads.head_dim, 10000) : RopeTable{};
+          // Rows of both ways, where three sequences have stored keys below places 5, 0 and 8.
+          struct Way {
+            KeyRows rows;
+            Tensor qkv, o;
+          };
+          std::vector<Way> ways;
+          const Tensor sequence = ints(s, {2, 0, -1, 1}), place = ints(s, {8, 5, 0, 0});
+          for (int i = 0; i < 2; ++i) {
+            Way w{key_rows(s, coded ? DType::e4m3 : type, 3, heads, 9, Lifetime::run), {}, testing::gaussian_tensor(s, {4, 144}, 9, type)};
+            const Tensor of = s.zeros({9}, DType::i32), at = s.zeros({9}, DType::i32);
+            for (const auto& [b, n] : {std::pair{0, 5}, {2, 8}}) {
+              for (std::int32_t p = 0; p < 9; ++p) of.as<std::int32_t>()[p] = p < n ? b : -1, at.as<std::int32_t>()[p] = p;
+              isa.store({.qkv = testing::gaussian_tensor(s, {9, heads.columns()}, 1, type), .heads = heads, .to = w.rows, .at = {of, at}});
+            }
+            w.qkv = testing::gaussian_tensor(s, {4, heads.columns()}, 3, type);
+            ways.push_back(w);
+          }
+          const auto attention = [&](const Way& w) {
+            return NextTokenAttention{
+                .qkv = w.qkv, .o = w.o, .heads = heads, .rows = w.rows, .at = {sequence, place}, .window = 6, .table = table};
+          };
+          const NextTokenAttention apart = attention(ways[0]), once = attention(ways[1]);
+          const Tensor workspace = s.empty({cpu::threads(), cpu::CachedAttentionFloats(once.attention()).all}, DType::f32);
+          if (turned) isa.turn({.qkv = apart.qkv, .heads = heads, .table = table, .places = place});
+          isa.store({.qkv = apart.qkv, .heads = heads, .to = apart.rows, .at = apart.at});
+          isa.attend(apart.attention(), workspace);
+          isa.all(once, workspace);
+          EXPECT_EQ(testing::bytes(once.o), testing::bytes(apart.o)) << format("{} {} {}", type, coded, turned);
+          EXPECT_EQ(testing::bytes(once.rows.keys.rows(0, 6)), testing::bytes(apart.rows.keys.rows(0, 6)));
+          EXPECT_EQ(testing::bytes(once.rows.values.rows(4 * 9 + 8, 1)), testing::bytes(apart.rows.values.rows(4 * 9 + 8, 1)));
+        }
+}
+
 TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
   const QkvShape heads{4, 2, 16, 1};
   testing::expect_dry_run_agrees([&](Stream& s) {
@@ -179,7 +237,17 @@ TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
               std::int64_t(rows.keys.bytes() + rows.values.bytes() + rows.key_descales.bytes() + rows.value_descales.bytes()));
     store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {of, at}});
     cached_attention(s, {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = {of, at}});
+    const RopeTable table = rope_table(s, 4, heads.head_dim, 10000);
+    const NextTokenAttention next{
+        .qkv = qkv.rows(0, 1), .o = o.rows(0, 1), .heads = heads, .rows = rows, .at = {of.rows(0, 1), at.rows(0, 1)}};
+    next_token_attention(s, next);
     if (s.device() == Device::null) return;
+    EXPECT_THROW(next_token_attention(s, {.qkv = qkv, .o = o, .heads = heads, .rows = rows, .at = {of, at}}), ContractError)
+        << "two tokens of one sequence";
+    EXPECT_THROW(next_token_attention(
+                     s, {.qkv = next.qkv, .o = next.o, .heads = heads, .rows = rows, .at = {of.rows(1, 1), at.rows(1, 1)}, .table = table}),
+                 ContractError)
+        << "beyond the table";
     at.as<std::int32_t>()[1] = 5;
     EXPECT_THROW(store_keys(s, {.qkv = qkv, .heads = heads, .to = rows, .at = {of, at}}), ContractError);
   });

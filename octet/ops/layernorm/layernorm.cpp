@@ -22,7 +22,9 @@ void layernorm_forward(Stream& stream, const LayerNormForward& a) {
   check(a.y.shape == a.x.shape && a.y.dtype == a.x.dtype, "layernorm: y must be like x {} {}, got {} {}", a.x.dtype, a.x.shape, a.y.dtype,
         a.y.shape);
   check(a.b.shape == a.w.shape && a.b.dtype == DType::f32, "layernorm: b must be f32 {}, got {} {}", a.w.shape, a.b.dtype, a.b.shape);
-  stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
+  if (a.added) check_add(a.x, a.added, a.x);
+  check(!a.added || !a.known, "layernorm: statistics of a sum are not known before it is made");
+  stream.count({.ops = 1, .bytes = (a.added ? 4.0 : 2.0) * double(a.x.bytes())});
   OCTET_LAUNCH(stream, layernorm_forward, a);
 }
 

@@ -10,7 +10,8 @@ void layernorm_forward(const ops::LayerNormForward& a) {
   dispatch<float, Bf16, Fp16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
-      const T* const x = a.x.as<T>() + r * cols;
+      T* const x = a.x.as<T>() + r * cols;
+      if (a.added) ops::add_row(Lane{}, cols, x, a.added.as<T>() + r * cols, x);
       float &mean = a.mean.f32()[r], &inv_std = a.inv_std.f32()[r];
       const auto row = a.known ? ops::LayerNormRow<float>{mean, inv_std} : ops::layernorm_statistics(Lane{}, cols, x, a.eps);
       mean = row.mean, inv_std = row.inv_std;

@@ -78,6 +78,25 @@ TEST(LayerNorm, AddLeavesTheSumAndTheStatisticsThatForwardWouldFind) {
       }
 }
 
+TEST(LayerNorm, ForwardOfASumIsTheSumAndThenForward) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
+      for (const Isa isa : testing::kernels(Isa{cpu::v3::layernorm_add, cpu::v3::layernorm_forward},
+                                            Isa{cpu::v4::layernorm_add, cpu::v4::layernorm_forward})) {
+        Case c(rows, cols, dtype);
+        const Tensor sum = c.stream.empty(c.x.shape, dtype), inv = c.stream.empty({rows}, DType::f32),
+                     mean = c.stream.empty({rows}, DType::f32);
+        Sink apart = plain_sink(c.stream, c.x.shape, dtype), once = plain_sink(c.stream, c.x.shape, dtype);
+        isa.add({.a = c.x, .b = c.dy, .sum = sum, .mean = mean, .inv_std = inv, .eps = eps});
+        isa.forward({.x = sum, .w = c.w, .b = c.b, .y = apart, .mean = mean, .inv_std = inv, .eps = NAN, .known = true});
+        isa.forward({.x = c.x, .w = c.w, .b = c.b, .y = once, .mean = c.mean, .inv_std = c.inv, .eps = eps, .added = c.dy});
+        EXPECT_EQ(testing::bytes(c.x), testing::bytes(sum));
+        EXPECT_EQ(testing::bytes(c.mean), testing::bytes(mean));
+        EXPECT_EQ(testing::bytes(c.inv), testing::bytes(inv));
+        EXPECT_EQ(testing::bytes(once.plain), testing::bytes(apart.plain));
+      }
+}
+
 TEST(LayerNorm, RowsHaveMeanZeroAndVarianceOne) {
   Case c(4, 512, DType::f32);
   const Tensor ones = testing::tensor_of(c.stream, std::vector<float>(512, 1.0f), {512}), zeros = c.stream.zeros({512}, DType::f32);

@@ -1,6 +1,6 @@
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 #include "octet/ops/layernorm/layernorm.math.hpp"
-#include "octet/ops/quantize/cuda/rows.cuh"
+#include "octet/ops/quantize/cuda/added_rows.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -23,6 +23,24 @@ struct LayerNormRow {
   __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const Statistics& row, const X* x, Y* y) const {
     ops::layernorm_scale_row(lanes, cols, x, w, b, row, y);
   }
+  __device__ __forceinline__ void prefetch_weights(int cols) const {
+    for (const float* p : {w, b}) prefetch(p, unsigned(cols) * sizeof(float));
+  }
+
+  template <int packs>
+  struct Held {
+    HeldSums<8, packs> w, b;
+
+    template <class Lanes>
+    __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const LayerNormRow& row) {
+      lanes.fetch(row.w, cols, w), lanes.fetch(row.b, cols, b);
+    }
+    template <class Lanes, class X, class Y>
+    __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const LayerNormRow&, const Statistics& found, const X* x,
+                                          Y* y) const {
+      ops::layernorm_scale_row(lanes, cols, x, &w, &b, found, y);
+    }
+  };
 };
 
 template <class T>
@@ -46,8 +64,9 @@ void layernorm_forward(Queue queue, const ops::LayerNormForward& a) {
     float *const mean = a.mean.f32(), *const inv_std = a.inv_std.f32();
     const LayerNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.b.f32(), mean, inv_std, int(a.x.shape[1])};
     const bool aligned = packs_of_eight(a.x) && packs_of_eight(a.w) && packs_of_eight(a.b);
-    fill_sink_by_rows<T>(queue, a.y, a.x, LayerNormRow{a.w.f32(), a.b.f32(), a.eps, mean, inv_std}, tile,
-                         {.aligned = aligned, .known = a.known});
+    const LayerNormRow row{a.w.f32(), a.b.f32(), a.eps, mean, inv_std};
+    if (a.added) add_and_fill_sink<T>(queue, a.y, a.x, a.added, row, tile, aligned);
+    else fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = aligned, .known = a.known});
   });
 }
 

@@ -20,7 +20,9 @@ void rmsnorm_forward(Stream& stream, const RmsNormForward& a) {
   check_statistics(a.x, a.w, a.inv_rms);
   check(a.y.shape == a.x.shape && a.y.dtype == a.x.dtype, "rmsnorm: y must be like x {} {}, got {} {}", a.x.dtype, a.x.shape, a.y.dtype,
         a.y.shape);
-  stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
+  if (a.added) check_add(a.x, a.added, a.x);
+  check(!a.added || !a.known, "rmsnorm: statistics of a sum are not known before it is made");
+  stream.count({.ops = 1, .bytes = (a.added ? 4.0 : 2.0) * double(a.x.bytes())});
   OCTET_LAUNCH(stream, rmsnorm_forward, a);
 }
 

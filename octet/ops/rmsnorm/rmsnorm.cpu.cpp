@@ -10,7 +10,8 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
   dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
-      const T* const x = a.x.as<T>() + r * cols;
+      T* const x = a.x.as<T>() + r * cols;
+      if (a.added) ops::add_row(Lane{}, cols, x, a.added.as<T>() + r * cols, x);
       float& inv = a.inv_rms.f32()[r];
       if (!a.known) inv = ops::rmsnorm_statistic(Lane{}, cols, x, a.eps);
       ops::rmsnorm_scale_row(Lane{}, cols, x, a.w.f32(), a.offset, inv, y);

@@ -6,7 +6,8 @@ namespace octet::ops {
 
 /// y[t, c] = x[t, c] * inv_rms[t] * (offset + w[c]),   inv_rms[t] = 1 / sqrt(mean_c x[t, c]^2 + eps).
 /// x: [T, D] f32, bf16 or f16; w: f32 [D]; y: a sink of [T, D] and x's dtype; inv_rms: f32 [T], kept for backward; written unless `known`.
-/// Sums are FP32. Source: Zhang & Sennrich 2019, "Root Mean Square Layer Normalization", eq. 4.
+/// Sums are FP32. With `added`, like x, x becomes x + added first, as ops::add() makes it, and nothing is known: on a GPU up to 8 rows of
+/// bf16 or f16 take one launch. Source: Zhang & Sennrich 2019, "Root Mean Square Layer Normalization", eq. 4.
 struct RmsNormForward {
   Tensor x, w;
   Sink& y;
@@ -14,6 +15,7 @@ struct RmsNormForward {
   float eps;
   bool known = false;
   float offset = 0;
+  Tensor added = {};
 };
 /// Throws ContractError on shapes or dtypes other than these.
 void rmsnorm_forward(Stream&, const RmsNormForward&);

@@ -71,6 +71,23 @@ TEST(RmsNorm, AddLeavesTheSumAndTheStatisticsThatForwardWouldFind) {
       }
 }
 
+TEST(RmsNorm, ForwardOfASumIsTheSumAndThenForward) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
+      for (const Isa isa :
+           testing::kernels(Isa{cpu::v3::rmsnorm_add, cpu::v3::rmsnorm_forward}, Isa{cpu::v4::rmsnorm_add, cpu::v4::rmsnorm_forward})) {
+        Case c(rows, cols, dtype);
+        const Tensor sum = c.stream.empty(c.x.shape, dtype), inv = c.stream.empty({rows}, DType::f32);
+        Sink apart = plain_sink(c.stream, c.x.shape, dtype), once = plain_sink(c.stream, c.x.shape, dtype);
+        isa.add({.a = c.x, .b = c.dy, .sum = sum, .inv_rms = inv, .eps = eps});
+        isa.forward({.x = sum, .w = c.w, .y = apart, .inv_rms = inv, .eps = NAN, .known = true, .offset = 1});
+        isa.forward({.x = c.x, .w = c.w, .y = once, .inv_rms = c.inv, .eps = eps, .offset = 1, .added = c.dy});
+        EXPECT_EQ(testing::bytes(c.x), testing::bytes(sum));
+        EXPECT_EQ(testing::bytes(c.inv), testing::bytes(inv));
+        EXPECT_EQ(testing::bytes(once.plain), testing::bytes(apart.plain));
+      }
+}
+
 TEST(RmsNorm, RowsHaveMeanSquareOneAndDoNotSeeTheirScale) {
   Case c(4, 512, DType::f32);
   const Tensor ones = testing::tensor_of(c.stream, std::vector<float>(512, 1.0f), {512});
@@ -171,6 +188,9 @@ TEST(RmsNorm, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(rmsnorm_forward(s, {.x = bf16({4, 8}), .w = f32({8}), .y = y, .inv_rms = f32({4})}), ContractError);
   EXPECT_THROW(rmsnorm_forward(s, {.x = f32({4, 8}), .w = bf16({8}), .y = y, .inv_rms = f32({4})}), ContractError);
   EXPECT_THROW(rmsnorm_forward(s, {.x = f32({4, 8}), .w = f32({8}), .y = y, .inv_rms = f32({8})}), ContractError);
+  const Tensor x = f32({4, 8}), w = f32({8}), inv = f32({4});
+  EXPECT_THROW(rmsnorm_forward(s, {.x = x, .w = w, .y = y, .inv_rms = inv, .added = f32({4, 7})}), ContractError);
+  EXPECT_THROW(rmsnorm_forward(s, {.x = x, .w = w, .y = y, .inv_rms = inv, .known = true, .added = x}), ContractError);
   EXPECT_THROW(rmsnorm_add(s, {.a = f32({4, 8}), .b = f32({4, 7}), .sum = f32({4, 8}), .inv_rms = f32({4})}), ContractError);
   EXPECT_THROW(rmsnorm_add(s, {.a = f32({4, 8}), .b = f32({4, 8}), .sum = f32({4, 8}), .inv_rms = f32({8})}), ContractError);
   EXPECT_THROW(

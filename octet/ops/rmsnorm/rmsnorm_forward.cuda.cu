@@ -1,6 +1,6 @@
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.math.hpp"
-#include "octet/ops/quantize/cuda/rows.cuh"
+#include "octet/ops/quantize/cuda/added_rows.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -21,6 +21,21 @@ struct RmsNormRow {
   __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, float inv, const X* x, Y* y) const {
     ops::rmsnorm_scale_row(lanes, cols, x, w, offset, inv, y);
   }
+  __device__ __forceinline__ void prefetch_weights(int cols) const { prefetch(w, unsigned(cols) * sizeof(float)); }
+
+  template <int packs>
+  struct Held {
+    HeldSums<8, packs> w;
+
+    template <class Lanes>
+    __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const RmsNormRow& row) {
+      lanes.fetch(row.w, cols, w);
+    }
+    template <class Lanes, class X, class Y>
+    __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const RmsNormRow& row, float inv, const X* x, Y* y) const {
+      ops::rmsnorm_scale_row(lanes, cols, x, &w, row.offset, inv, y);
+    }
+  };
 };
 
 template <class T>
@@ -43,7 +58,9 @@ void rmsnorm_forward(Queue queue, const ops::RmsNormForward& a) {
   dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const RmsNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.inv_rms.f32(), int(a.x.shape[1]), a.offset};
     const RmsNormRow row{a.w.f32(), a.offset, a.eps, a.inv_rms.f32()};
-    fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = packs_of_eight(a.x) && packs_of_eight(a.w), .known = a.known});
+    const bool aligned = packs_of_eight(a.x) && packs_of_eight(a.w);
+    if (a.added) add_and_fill_sink<T>(queue, a.y, a.x, a.added, row, tile, aligned);
+    else fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = aligned, .known = a.known});
   });
 }
 

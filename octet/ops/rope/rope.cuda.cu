@@ -14,8 +14,8 @@ constexpr int heads_a_thread = 2;
 template <bool opposite, class T, int N>
 __global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin,
                             const std::int32_t* starts, const std::int32_t* places, T* qkv) {
-  wait_for_earlier_work();
   let_later_work_begin();
+  wait_for_earlier_work();
   const unsigned half = unsigned(shape.head_dim) / 2, packs = half / N, i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
   const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;

@@ -14,7 +14,9 @@ namespace octet::cuda {
 /// Waits until all earlier work of the queue has ended and its results can be read. Each thread of a kernel of launch_early() calls it
 /// before it reads or writes memory; ahead of it are only hints, such as prefetch(). In other kernels it does nothing.
 __device__ __forceinline__ void wait_for_earlier_work() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-/// Blocks of a next kernel of launch_early() may begin once all blocks of this one have called it or ended.
+/// Blocks of a next kernel of launch_early() may begin once all blocks of this one have called it or ended. A kernel that waits calls it
+/// first: then several next ones are launched while earlier work runs. Each of them ends after it has waited, so the end of the last one
+/// is that of all.
 __device__ __forceinline__ void let_later_work_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 /// A hint: `bytes` from an address on will be read. Both must be multiples of 16. They come to the L2 cache, where later writes find them,

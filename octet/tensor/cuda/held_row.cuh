@@ -56,6 +56,9 @@ struct HeldLanes : RowLanes<threads, N> {
   __device__ __forceinline__ void fetch(const T* from, std::int64_t n, HeldRow<T, packs>& row) const {
     each(n, [&](Cursor c) { row.pack[c.pack] = *reinterpret_cast<const uint4*>(from + c.at); });
   }
+  __device__ __forceinline__ void fetch(const float* from, std::int64_t n, HeldSums<N, packs>& row) const {
+    each(n, [&](Cursor c) { row.pack[c.pack] = cuda::load<N>(from, c.at); });
+  }
   template <class T>
   __device__ __forceinline__ void put(const HeldRow<T, packs>& row, std::int64_t n, T* to) const {
     each(n, [&](Cursor c) { *reinterpret_cast<uint4*>(to + c.at) = row.pack[c.pack]; });

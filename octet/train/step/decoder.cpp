@@ -95,18 +95,25 @@ class StoringDecoder final : public Decoder {
   struct Token {
     std::int32_t id, sequence, place;
   };
-  // Tokens of a forward, and the logits that it makes.
+  // Tokens of a forward, which are uploaded at once, and the logits that it makes.
   struct Step {
-    Tensor tokens;
-    ops::TokenPlaces at;
+    Tensor inputs;  // i32 [3, n]: ids, sequences and places
     Tensor logits;
+
+    Tensor tokens() const { return row(0); }
+    ops::TokenPlaces at() const { return {row(1), row(2)}; }
+    /// The first n tokens.
+    Step first(std::int64_t n) const {
+      return {.inputs = inputs.reshaped({inputs.count()}).rows(0, 3 * n).reshaped({3, n}), .logits = logits.rows(0, n)};
+    }
+
+   private:
+    Tensor row(std::int64_t i) const { return inputs.rows(i, 1).reshaped({inputs.shape[1]}); }
   };
 
   Step make_step(std::int64_t rows, Region region, std::int64_t last = 0) {
-    const auto ints = [&] { return e_.stream.empty({rows}, DType::i32, region, Category::activations); };
-    Step s{.tokens = ints(), .at = {ints(), ints()}};
-    s.logits = logits_tensor(e_, last > 0 ? last : rows, region);
-    return s;
+    return {.inputs = e_.stream.empty({3, rows}, DType::i32, region, Category::activations),
+            .logits = logits_tensor(e_, last > 0 ? last : rows, region)};
   }
 
   // The tokens of a text's window whose keys are not stored: one at least, since the logits after it are wanted.
@@ -122,11 +129,12 @@ class StoringDecoder final : public Decoder {
 
   // Other rows belong to no text.
   void upload_tokens(const Step& to, std::span<const Token> tokens) {
-    const std::size_t n = std::size_t(to.tokens.count());
-    std::vector<std::int32_t> ids(n, 0), sequences(n, -1), places(n, 0);
-    for (std::size_t i = 0; i < tokens.size(); ++i) ids[i] = tokens[i].id, sequences[i] = tokens[i].sequence, places[i] = tokens[i].place;
-    upload(e_.stream, ids.data(), to.tokens);
-    upload(e_.stream, sequences.data(), to.at.sequence), upload(e_.stream, places.data(), to.at.place);
+    const std::size_t n = std::size_t(to.inputs.shape[1]);
+    std::vector<std::int32_t> inputs(3 * n, 0);
+    std::fill_n(inputs.begin() + std::ptrdiff_t(n), n, -1);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      inputs[i] = tokens[i].id, inputs[n + i] = tokens[i].sequence, inputs[2 * n + i] = tokens[i].place;
+    upload(e_.stream, inputs.data(), to.inputs);
   }
 
   // Tokens whose expanded keys a forward needs, of texts with at most so many: one recording serves a range of lengths.
@@ -136,8 +144,8 @@ class StoringDecoder final : public Decoder {
   }
 
   void run(const Step& s, std::int64_t sequence, std::int64_t last, bool whole, std::int64_t reach) {
-    keys_.begin({.at = s.at, .whole = whole, .reach = reach});
-    e_.pipeline.logits({.tokens = s.tokens, .sequence = sequence, .cache = &keys_}, {}, last, s.logits);
+    keys_.begin({.at = s.at(), .whole = whole, .apart = sequence == 1, .reach = reach});
+    e_.pipeline.logits({.tokens = s.tokens(), .sequence = sequence, .cache = &keys_}, {}, last, s.logits);
   }
 
   // Several tokens of one text: the logits after the last one are the first that are made.
@@ -157,10 +165,8 @@ class StoringDecoder final : public Decoder {
   // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
   // since it may need the memory.
   void step(const std::vector<Token>& tokens, std::vector<Rows>& out) {
-    const std::int64_t n = e_.stream.apart_from_host() ? step_.tokens.count() : rows_of_step(e_, std::int64_t(tokens.size()));
-    const Step s{.tokens = step_.tokens.rows(0, n),
-                 .at = {step_.at.sequence.rows(0, n), step_.at.place.rows(0, n)},
-                 .logits = step_.logits.rows(0, n)};
+    const std::int64_t n = e_.stream.apart_from_host() ? step_.inputs.shape[1] : rows_of_step(e_, std::int64_t(tokens.size()));
+    const Step s = step_.first(n);
     upload_tokens(s, tokens);
     std::int32_t last_place = 0;
     for (const Token& t : tokens) last_place = std::max(last_place, t.place);

@@ -63,7 +63,8 @@ class RoundedKeys final : public nn::KeyCache {
     for (const auto& [c, columns] : {std::pair(l.latent, l.rank), {l.shared, l.turned}})
       for (std::int64_t t = 0; t < c.of.shape[0]; ++t) round(c.of.f32() + t * c.of.shape[1] + c.first, columns);
   }
-  void attend(Stream& stream, int, const ops::AttentionForward& a, std::int64_t) override {
+  void attend(Stream& stream, int, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t) override {
+    if (turn.table.cos) ops::rope_forward(stream, turn);
     for (std::int64_t t = 0; t < a.qkv.shape[0] && !has_latents_; ++t)
       for (std::int64_t h = a.heads.heads; h < a.heads.heads + 2 * a.heads.kv_heads; ++h)
         round(a.qkv.f32() + t * a.qkv.shape[1] + h * a.heads.head_dim, a.heads.head_dim);
@@ -172,6 +173,45 @@ TEST(Decoder, GreedyTextIsThatOfWholeForwardsInEveryPrecisionWithoutAScalePerTen
       for (int i = 0; i < 24; ++i) again.push_back(sample(whole_logits(*e, again), {.temperature = 0}, 0));
       EXPECT_EQ(text, again) << family << " " << recipe;
     }
+}
+
+// While all tensors are seen, residual sums are made at once.
+class SeesAll final : public Observer {
+  void observe(std::string_view, std::string_view, const Tensor&) override {}
+};
+
+TEST(Decoder, ResidualSumsThatWaitForANormGiveTheSameLogits) {
+  for (const std::string family : {"llama", "gpt2", "gemma3_text", "olmo2", "qwen3_moe"})
+    for (const std::string recipe : {"bf16", "rowwise"}) {
+      const auto waits = engine_of(config_of(family, recipe)), at_once = engine_of(config_of(family, recipe));
+      SeesAll all;
+      at_once->stream.set_observer(&all);
+      const auto first = Decoder::make(*waits, {.longest = 32}), second = Decoder::make(*at_once, {.longest = 32});
+      Ids text = random_ids(12, 6);
+      for (std::int32_t step = 0; step < 4; ++step, text.push_back(step)) {
+        const std::span<const std::int32_t> read(text);
+        ASSERT_EQ(first->logits(std::span(&read, 1)), second->logits(std::span(&read, 1))) << family << " " << recipe << " " << step;
+      }
+    }
+}
+
+// Work of one token of one text on a GPU.
+std::int64_t ops_of_token(const std::string& family, const std::string& recipe, std::int64_t layers) {
+  EngineConfig c = config_of(family, recipe);
+  c.shape.layers = layers;
+  Engine e(c, Device::null, {.device = Device::cuda, .multiprocessors = 132});
+  Decoder::reserve(e, {.longest = 32});  // encodes weights
+  const std::int64_t before = e.stream.work().ops;
+  Decoder::reserve(e, {.longest = 32});
+  return e.stream.work().ops - before;
+}
+
+// Each is one launch: two norms with the sum before them, four products, attention from rotation to stored keys, the activation, and in 8
+// bits the codes of attention's output.
+TEST(Decoder, ABlockOfATokenIsFewLaunches) {
+  for (const auto& [recipe, most] : {std::pair<std::string, int>{"bf16", 8}, {"rowwise", 9}, {"current", 9}, {"block128", 9}})
+    for (const std::string family : {"llama", "gpt2"})
+      EXPECT_EQ(ops_of_token(family, recipe, 6) - ops_of_token(family, recipe, 5), most) << family << " " << recipe;
 }
 
 TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {

@@ -1,7 +1,6 @@
 #include "octet/train/step/generate.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "octet/parallel/host_values.hpp"
 
@@ -15,7 +14,7 @@ constexpr std::uint64_t draws_of_text = std::uint64_t(1) << 44;
 
 // Of rank 0; `no_token` where the logits are not finite.
 std::int64_t next_token(std::vector<float> logits, std::span<const std::int32_t> text, const Sampling& sampling, std::uint64_t draw) {
-  if (!std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) return no_token;
+  if (!are_finite(logits)) return no_token;
   penalize(logits, text, sampling.repetition_penalty);
   return sample(logits, sampling, draw);
 }

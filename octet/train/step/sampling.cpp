@@ -1,8 +1,10 @@
 #include "octet/train/step/sampling.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "octet/base/check.hpp"
@@ -11,22 +13,81 @@
 namespace octet::train {
 namespace {
 
-// The first of the largest logits. A branch that is hardly taken costs less than a chain of conditional moves.
-std::int32_t most_likely(std::span<const float> logits) {
-  std::size_t at = 0;
-  float most = logits[0];
-  for (std::size_t i = 1; i < logits.size(); ++i)
-    if (logits[i] > most) [[unlikely]]
-      most = logits[i], at = i;
-  return std::int32_t(at);
+// Bits that are in the order of numbers: NaN is above infinity or below minus infinity, and both zeros are one. The compiler compares
+// several integers at once, but not floats, whose NaN have no order.
+constexpr std::int32_t infinity = 0x7F800000, minus_infinity = ~infinity;
+std::int32_t ordered(float x) {
+  const auto bits = std::bit_cast<std::int32_t>(x + 0.0f);
+  return bits ^ ((bits >> 31) & 0x7FFFFFFF);
 }
 
+struct Range {
+  std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = std::numeric_limits<std::int32_t>::min();
+};
+Range joined(const Range& a, const Range& b) { return {std::min(a.least, b.least), std::max(a.most, b.most)}; }
+
+Range range_of(std::span<const float> logits) {
+  constexpr std::size_t together = 16;
+  std::int32_t least[together], most[together];
+  Range all;
+  std::ranges::fill(least, all.least), std::ranges::fill(most, all.most);
+  std::size_t i = 0;
+  for (; i + together <= logits.size(); i += together)
+    for (std::size_t j = 0; j < together; ++j) {
+      const std::int32_t x = ordered(logits[i + j]);
+      least[j] = x < least[j] ? x : least[j], most[j] = x > most[j] ? x : most[j];
+    }
+  for (std::size_t j = 0; j < together; ++j) all = joined(all, {least[j], most[j]});
+  for (; i < logits.size(); ++i) all = joined(all, {ordered(logits[i]), ordered(logits[i])});
+  return all;
+}
+
+// Neighbours whose largest logit is known.
+class Blocks {
+ public:
+  explicit Blocks(std::span<const float> logits) : logits_(logits) {
+    for (std::size_t begin = 0; begin < logits.size(); begin += size) {
+      const Range r = range_of(logits.subspan(begin, std::min(size, logits.size() - begin)));
+      most_.push_back(r.most), all_ = joined(all_, r);
+    }
+  }
+
+  /// Or minus infinity.
+  bool are_numbers() const { return all_.least >= minus_infinity && all_.most < infinity; }
+  /// The first of the largest logits.
+  std::int32_t most_likely() const { return ids_from(all_.most).front(); }
+  /// Ids of at least `n` tokens, or all, without any that is less likely than those left out; in order.
+  std::vector<std::int32_t> likely(std::size_t n) const {
+    if (n >= most_.size()) return ids_from(std::numeric_limits<std::int32_t>::min());
+    std::vector<std::int32_t> most = most_;
+    std::ranges::nth_element(most, most.begin() + std::ptrdiff_t(n - 1), std::greater());
+    return ids_from(most[n - 1]);
+  }
+
+ private:
+  static constexpr std::size_t size = 256;
+
+  // Of logits that are not below this one.
+  std::vector<std::int32_t> ids_from(std::int32_t least) const {
+    std::vector<std::int32_t> ids;
+    for (std::size_t b = 0; b < most_.size(); ++b) {
+      if (most_[b] < least) continue;
+      for (std::size_t i = b * size; i < std::min((b + 1) * size, logits_.size()); ++i)
+        if (ordered(logits_[i]) >= least) ids.push_back(std::int32_t(i));
+    }
+    return ids;
+  }
+
+  std::span<const float> logits_;
+  std::vector<std::int32_t> most_;
+  Range all_;
+};
+
 // The most likely tokens in falling order, as many as top_k keeps.
-std::vector<std::int32_t> candidates(std::span<const float> logits, const Sampling& s) {
-  if (s.temperature == 0) return {most_likely(logits)};
-  std::vector<std::int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const std::size_t kept = s.top_k > 0 ? std::min(std::size_t(s.top_k), ids.size()) : ids.size();
+std::vector<std::int32_t> candidates(std::span<const float> logits, const Blocks& blocks, const Sampling& s) {
+  if (s.temperature == 0) return {blocks.most_likely()};
+  const std::size_t kept = s.top_k > 0 ? std::min(std::size_t(s.top_k), logits.size()) : logits.size();
+  std::vector<std::int32_t> ids = blocks.likely(kept);
   std::partial_sort(ids.begin(), ids.begin() + std::ptrdiff_t(kept), ids.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = logits[std::size_t(a)], y = logits[std::size_t(b)];
     return x > y || (x == y && a < b);
@@ -36,6 +97,11 @@ std::vector<std::int32_t> candidates(std::span<const float> logits, const Sampli
 }
 
 }  // namespace
+
+bool are_finite(std::span<const float> logits) {
+  const Range r = range_of(logits);
+  return r.least > minus_infinity && r.most < infinity;
+}
 
 void penalize(std::span<float> logits, std::span<const std::int32_t> text, double penalty) {
   check(penalty > 0, "penalize: the penalty must be above 0, got {}", penalty);
@@ -52,10 +118,9 @@ void penalize(std::span<float> logits, std::span<const std::int32_t> text, doubl
 
 std::int32_t sample(std::span<const float> logits, const Sampling& s, std::uint64_t draw) {
   check(!logits.empty(), "sample: no logits");
-  bool numbers = true;  // or minus infinity
-  for (const float x : logits) numbers &= x < INFINITY;
-  check(numbers, "sample: logits must be numbers");
-  const std::vector<std::int32_t> ids = candidates(logits, s);
+  const Blocks blocks(logits);
+  check(blocks.are_numbers(), "sample: logits must be numbers");
+  const std::vector<std::int32_t> ids = candidates(logits, blocks, s);
   std::vector<double> weight;
   double sum = 0;
   for (const std::int32_t id : ids) {

@@ -14,6 +14,9 @@ struct Sampling {
   double repetition_penalty = 1;  // penalize(); above 0
 };
 
+/// Whether none is NaN or infinite.
+bool are_finite(std::span<const float> logits);
+
 /// The logit x of every id in `text` becomes x / penalty if it is above 0, else x * penalty: above 1, repetitions are less likely. Source:
 /// Keskar et al. 2019, "CTRL", section 4.1, as transformers applies it, to ids of the prompt, too.
 void penalize(std::span<float> logits, std::span<const std::int32_t> text, double penalty);

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 #include <vector>
 
 #include "octet/base/check.hpp"
+#include "octet/numerics/philox.hpp"
 
 namespace octet::train {
 namespace {
@@ -40,6 +44,43 @@ TEST(Sampling, TakesTheMostLikelyTokenAtTemperatureZero) {
 TEST(Sampling, PrefersTheLowerIdOfEqualLogits) {
   EXPECT_EQ(sample(std::vector{1.0f, 2.0f, 2.0f}, {.temperature = 0}, 0), 1);
   EXPECT_EQ(sample(std::vector{1.0f, 2.0f, 2.0f}, {.temperature = 1, .top_k = 1}, 0), 1);
+}
+
+TEST(Sampling, CandidatesOfALargeVocabularyAreItsMostLikelyTokens) {
+  // Equal logits far apart and at the limit of candidates, zeros of both signs, minus infinity, and a last block that is not whole.
+  for (const std::size_t n : {1000u, 20001u}) {
+    std::vector<float> logits;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float value = float(philox(3, i).w[0] % 97) - 90;
+      logits.push_back(i % 11 == 0 ? -INFINITY : i % 13 == 0 ? -0.0f : value);
+    }
+    std::vector<std::int32_t> wanted(n);
+    std::iota(wanted.begin(), wanted.end(), 0);
+    std::ranges::stable_sort(wanted, [&](std::int32_t a, std::int32_t b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
+    EXPECT_EQ(sample(logits, {.temperature = 0}, 0), wanted[0]);
+    for (const std::int64_t k : {1, 3, 40}) {
+      std::set<std::int32_t> ids;
+      for (std::uint64_t i = 0; i < 1000; ++i) ids.insert(sample(logits, {.temperature = 1000, .top_k = k}, i));
+      EXPECT_EQ(ids, std::set<std::int32_t>(wanted.begin(), wanted.begin() + k)) << n << " " << k;
+    }
+  }
+}
+
+TEST(Sampling, FiniteLogitsAreToldFromOthersAtEveryPlace) {
+  std::vector<float> logits(300, -3e38f);
+  logits[7] = 3e38f;
+  EXPECT_TRUE(are_finite(logits));
+  for (const float odd : {float(NAN), -float(NAN), INFINITY, -INFINITY})
+    for (const std::size_t at : {0u, 100u, 299u}) {
+      std::vector<float> x = logits;
+      x[at] = odd;
+      EXPECT_FALSE(are_finite(x));
+      if (odd == -INFINITY) {
+        EXPECT_EQ(sample(x, {.temperature = 0}, 0), 7);
+      } else {
+        EXPECT_THROW(sample(x, {.temperature = 0}, 0), ContractError);
+      }
+    }
 }
 
 TEST(Sampling, DrawsByTheSoftmaxOfLogitsOverTemperature) {

@@ -49,8 +49,8 @@ __device__ __forceinline__ float scale_of_block(const TileJob& job, int row, int
 /// Values whose scale is known or that of a block of a row, or plain ones. A thread for eight values; grid: columns, rows.
 template <class T, class Make>
 __global__ void __launch_bounds__(threads) encode_made_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
-  wait_for_earlier_work();
   let_later_work_begin();
+  wait_for_earlier_work();
   const int row = int(blockIdx.y), cols = int(job.cols), col = int(blockIdx.x * threads + threadIdx.x) * 8;
   Eight<T> v[1] = {};
   if (col < cols) make_eight<T>(make, row, col, v);
@@ -64,14 +64,15 @@ __global__ void __launch_bounds__(threads) encode_made_kernel(const __grid_const
 }
 
 /// The largest of the maxima of all threads of a cluster; `own` is this block's place for it, in shared memory.
+template <int threads>
 __device__ __forceinline__ float top_of_cluster(float top, float* own) {
   namespace groups = cooperative_groups;
   const groups::cluster_group cluster = groups::this_cluster();
   top = block_fold<threads>(top, MaxFold{});
   if (threadIdx.x == 0) *own = top;
   cluster.sync();
-#pragma unroll
-  for (int i = 0; i < cluster_blocks; ++i) top = fmaxf(*cluster.map_shared_rank(own, i), top);
+  const int blocks = int(cluster.num_blocks());
+  for (int i = 0; i < blocks; ++i) top = fmaxf(*cluster.map_shared_rank(own, i), top);
   cluster.sync();  // and all have read it
   return top;
 }
@@ -89,8 +90,8 @@ __device__ __forceinline__ Eight<T> eight_again(const TileJob& job, const Make& 
 template <class T, class Make>
 __global__ void __launch_bounds__(threads) encode_by_top_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   __shared__ float own;
-  wait_for_earlier_work();
   let_later_work_begin();
+  wait_for_earlier_work();
   const int cols = int(job.cols), first = int(blockIdx.x * threads + threadIdx.x) * 8, step = cluster_blocks * threads * 8;
   Tops<T> tops;
   for (int row = int(blockIdx.y); row < job.rows; row += int(gridDim.y))
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(threads) encode_by_top_kernel(const __grid_con
       if (job.plain != nullptr) v[0].put(row_of(static_cast<T*>(job.plain), row, cols) + col);
       tops.raise(v[0]);
     }
-  const auto s = block_scale(top_of_cluster(tops.top(), &own), rule_of(job, job.row));
+  const auto s = block_scale(top_of_cluster<threads>(tops.top(), &own), rule_of(job, job.row));
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     if (job.row.e8m0) static_cast<std::uint8_t*>(job.row.descales)[blockIdx.y] = std::uint8_t(s.code);
     else static_cast<float*>(job.row.descales)[blockIdx.y] = s.descale;

@@ -124,8 +124,8 @@ template <class T, class Body, int threads, int packs>
 __global__ void __launch_bounds__(block_of<threads>, blocks_that_fill<threads, false>)
     add_rows_kernel(std::int64_t rows, std::int64_t cols, const T* a, const T* b, T* sum, const Body body) {
   constexpr int N = 16 / int(sizeof(T)), groups = block_of<threads> / threads;
-  wait_for_earlier_work();
   let_later_work_begin();
+  wait_for_earlier_work();
   const HeldLanes<threads, packs, N> lanes;
   const std::int64_t r = std::int64_t(blockIdx.x) * groups + int(threadIdx.x) / threads, at = r * cols;
   if (r >= rows) return;
