@@ -312,9 +312,13 @@ __global__ void __launch_bounds__(32 * warps, 1) cached_attention_kernel(Sizes s
   Partial<C> p;
   if constexpr (next) {
     const bool here = keys > 0 && skipped + keys == all_keys, adds = here && warp == warps - 1;  // which has the fewest of the others
+    const auto make = [&] {
+      return make_own<C>(s, x, own, kv_head, s.first_row(sequence, kv_head) + place, angles, lane, head % group == 0);
+    };
     Own<C> last;
-    if (adds) last = make_own<C>(s, x, own, kv_head, s.first_row(sequence, kv_head) + place, angles, lane, head % group == 0);
+    if (adds && packs<C>) last = make();
     attend<C>(q, k, v, here ? keys - 1 : keys, warp, lane, p);
+    if (adds && !packs<C>) last = make();  // the registers of the longest heads are full before
     if (adds) last.add_to(p, q);
   } else {
     attend<C>(q, k, v, keys, warp, lane, p);

@@ -27,9 +27,8 @@ struct LayerNormRow {
     for (const float* p : {w, b}) prefetch(p, unsigned(cols) * sizeof(float));
   }
 
-  template <int packs>
   struct Held {
-    HeldSums<8, packs> w, b;
+    HeldSums<8, 1> w, b;
 
     template <class Lanes>
     __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const LayerNormRow& row) {

@@ -23,9 +23,8 @@ struct RmsNormRow {
   }
   __device__ __forceinline__ void prefetch_weights(int cols) const { prefetch(w, unsigned(cols) * sizeof(float)); }
 
-  template <int packs>
   struct Held {
-    HeldSums<8, packs> w;
+    HeldSums<8, 1> w;
 
     template <class Lanes>
     __device__ __forceinline__ Held(const Lanes& lanes, std::int64_t cols, const RmsNormRow& row) {

@@ -65,10 +65,12 @@ __global__ void __launch_bounds__(threads)
   if (row < job.rows) {
     HeldRow<T, packs> other;
     lanes.fetch(row_of(x, row, cols), cols, in), lanes.fetch(row_of(added, row, cols), cols, other);
-    const typename Body::template Held<packs> weights(lanes, cols, body);
-    ops::add_row(lanes, cols, &in, &other, &in);
-    lanes.put(in, cols, row_of(x, row, cols));
-    weights.scale(lanes, cols, body, body.find(lanes, cols, row, &in), &in, &out);
+    if constexpr (packs == 1) {
+      const typename Body::Held weights(lanes, cols, body);
+      weights.scale(lanes, cols, body, body.find(lanes, cols, row, &in), &in, &out);
+    } else {
+      body.scale(lanes, cols, body.find(lanes, cols, row, &in), &in, &out);
+    }
     if (job.plain != nullptr) lanes.put(out, cols, row_of(static_cast<T*>(job.plain), row, cols));
   }
   if constexpr (std::is_same_v<T, Bf16>) {
@@ -98,7 +100,7 @@ void add_and_fill(Queue queue, const TileJob& job, const Tensor& x, const Tensor
 
 /// fill_sink_by_rows() of rows to which `added` is added first, in place: their statistics are not known. A Body has, too,
 ///   prefetch_weights(cols)                 a hint: its values per column will be read
-///   Held<packs>(lanes, cols, body)         these values in registers, loaded beside the row
+///   Held(lanes, cols, body)                these values of one pack per thread in registers, loaded beside the row
 ///   Held::scale(lanes, cols, body, s, x, y)  as scale()
 template <class T, class Body, class Make>
 void add_and_fill_sink(Queue queue, const ops::Sink& sink, const Tensor& x, const Tensor& added, const Body& body, const Make& make,
