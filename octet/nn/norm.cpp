@@ -32,7 +32,7 @@ bool leave_waiting(const Tensor& a, const Tensor& b, Input& sum) {
   return true;
 }
 
-// What forward() adds.
+// The branch that forward() adds.
 template <class Input>
 Tensor taken_branch(Input& x) {
   return std::exchange(x.waits, false) ? x.branch : Tensor{};

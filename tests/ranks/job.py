@@ -51,9 +51,9 @@ def free_port():
 class Job:
     """A run: its ranks, their logs, the losses of its steps."""
 
-    def __init__(self, name, ranks, keys, same_as, within):
+    def __init__(self, name, ranks, keys, same_as, within, first=None):
         self.name, self.ranks, self.keys = name, ranks, keys
-        self.same_as, self.within = same_as, within  # another run, and the largest relative difference of losses
+        self.same_as, self.within, self.first = same_as, within, first  # another run, the largest relative difference of losses; of the first
         self.code, self.seconds, self.losses = None, 0, []
 
     def start(self, octet, folder, folders=None):

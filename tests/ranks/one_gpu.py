@@ -28,8 +28,8 @@ def jobs(everything):
     few = recipes if everything else ["fp32", "current"]
     out = []
 
-    def add(name, ranks, micro_batches, keys, same_as=None, within=0.0):
-        out.append(Job(name, ranks, [f"train.accumulate={micro_batches}", *keys], same_as, within))
+    def add(name, ranks, micro_batches, keys, same_as=None, within=0.0, first=None):
+        out.append(Job(name, ranks, [f"train.accumulate={micro_batches}", *keys], same_as, within, first))
 
     # Sums of gradients in another order: the last bits in FP32. Elsewhere codes differ where a value was near the middle of two.
     def band(recipe):
@@ -110,7 +110,8 @@ def jobs(everything):
             add(f"tensor-data-{stage}-{r}-in-order", 4, half, [*keys, "comm.overlap=false"], f"tensor-data-{stage}-{r}")
     add("tensor-pipeline", 4, MICRO_BATCHES, ["recipe.name=fp32", "ranks.tensor=2", "ranks.pipeline=2"], "one-fp32", 1e-5)
     add("context-data", 4, half, ["recipe.name=fp32", "ranks.context=2", "ranks.data=2", "ranks.zero=3"], "one-fp32", 1e-5)
-    # Sums of a rank's experts are rounded once more, which can change later choices.
+    # Sums of a rank's experts are rounded once more, which can change later choices. Sums of attention in another order change the choice of
+    # a token between two experts that are nearly equal, and Adam's first updates are as large for the smallest gradients.
     experts = ["model.size=moe-tiny", "model.router_loss=0.01"]
     for r, stage in itertools.product(few, [0, 1, 3]):
         keys = [f"recipe.name={r}", *experts]
@@ -121,7 +122,8 @@ def jobs(everything):
     for r in few:
         keys = [f"recipe.name={r}", *experts, "model.router_balance=layer"]
         add(f"experts-layer-one-{r}", 1, MICRO_BATCHES, keys)
-        add(f"experts-tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"experts-layer-one-{r}", 1e-4 if r == "fp32" else 5e-2)
+        add(f"experts-tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"experts-layer-one-{r}", 1e-2 if r == "fp32" else 5e-2,
+            1e-5 if r == "fp32" else None)
     # Sums of norms over the heads of both ranks.
     for size, r in itertools.product(["olmo2-tiny", "olmoe-tiny"], few):
         keys = [f"recipe.name={r}", f"model.size={size}"]
@@ -131,7 +133,7 @@ def jobs(everything):
     sequences = ["recipe.name=fp32", *experts, "model.router_balance=sequence"]
     add("experts-sequence-one", 1, MICRO_BATCHES, sequences)
     for axis in ["tensor", "context"]:
-        add(f"experts-sequence-{axis}", 2, MICRO_BATCHES, [*sequences, f"ranks.{axis}=2"], "experts-sequence-one", 1e-4)
+        add(f"experts-sequence-{axis}", 2, MICRO_BATCHES, [*sequences, f"ranks.{axis}=2"], "experts-sequence-one", 1e-2, 1e-5)
     for r in few:
         add(f"experts-stages-{r}", 2, MICRO_BATCHES, [f"recipe.name={r}", *experts, "ranks.pipeline=2"], f"experts-one-{r}")
     add("experts-codes", 2, half, ["recipe.name=bf16", *experts, "ranks.expert=2", "comm.experts=e4m3"])
@@ -167,7 +169,8 @@ def table(folder, done):
         good = j.code == 0 and len(j.losses) == 12
         if good and other and len(other.losses) == 12:
             largest = max(abs(a - b) / abs(b) for a, b in zip(j.losses, other.losses))
-            good = largest <= j.within
+            begin = abs(j.losses[0] - other.losses[0]) / abs(other.losses[0])
+            good = largest <= j.within and (j.first is None or begin <= j.first)
             text = f"{largest:.1e} from {other.name}, at most {j.within:.0e}"
         failed += not good
         print(f"{'ok    ' if good else 'FAILED'} {j.name:28} exit {j.code}, {j.seconds:5.1f} s, loss {(j.losses or [0])[-1]:.7f}  {text}", flush=True)

@@ -198,7 +198,7 @@ __device__ __forceinline__ void load_turned(const T* x, int d, const Angles& at,
   }
 }
 
-// A key or value head in a lane's columns becomes what is stored of it; with `stores` it is, too. The descale of its codes.
+// A key or value head in a lane's columns becomes its stored form; with `stores` it is stored, too. The descale of its codes.
 template <int C, class Row>
 __device__ __forceinline__ float as_stored(float (&x)[C], int d, int lane, Row* row, float* descale, bool stores) {
   if constexpr (std::is_same_v<Row, E4M3>) {
