@@ -8,7 +8,7 @@ namespace octet::bench {
 /// A measurement of steps on the first ranks of those that are there.
 struct RankCase {
   train::RunConfig config;  // ranks: how many of them
-  StepsOnRanks steps{};     // the result, on rank 0
+  StepsOnRanks steps{};     // the result
 };
 
 /// The ranks that measured, for the heads of tables.
@@ -18,7 +18,7 @@ struct RankFacts {
   int processors = 1;  // of this machine
   int threads = 1;     // of each rank
   Device device = Device::cpu;
-  bool reports = true;  // false on processes other than rank 0, which have no results
+  bool reports = true;  // false on processes other than that of rank 0
   std::string trace{};  // the file of all ranks' timelines of the last case, if it was wanted
 };
 
