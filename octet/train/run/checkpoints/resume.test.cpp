@@ -217,7 +217,7 @@ TEST(Resume, KeepsAsManyCheckpointsAsItIsTold) {
 TEST(Resume, OfAFolderInWhichAnotherProcessTrainsIsRefused) {
   const Runs runs;
   const std::string folder = runs.train().folder;
-  const RunLock other(folder);
+  const HeldFolder other(folder);
   const std::string message = error_of<IoError>([&] { runs.train(folder); });
   EXPECT_TRUE(has(message, folder) && has(message, "still going") && has(message, "process")) << message;
 }
