@@ -17,7 +17,7 @@ class OpenRun {
 
   const std::string& folder() const { return folder_; }
   const HeldFolder& held() const { return held_; }
-  /// What write_facts() writes.
+  /// Those that write_facts() writes.
   telemetry::RunFacts& facts() { return facts_; }
   const telemetry::RunFacts& facts() const { return facts_; }
   /// Throws IoError.
