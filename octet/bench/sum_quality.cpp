@@ -102,8 +102,8 @@ std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, doubl
   for (const bool coherent : {false, true})
     for (const int n : ranks) {
       std::vector<std::vector<SumQuality>> each{std::size_t(n)};
-      comm::run_on_threads({.ranks = n, .limit_seconds = limit_seconds},
-                           [&](Communicator& comm) { each[std::size_t(comm.rank())] = measured(comm, coherent); });
+      const auto measure = [&](Communicator& comm) { each[std::size_t(comm.rank())] = measured(comm, coherent); };
+      comm::run_on_threads({.ranks = n, .limit_seconds = limit_seconds}, measure);
       out.insert(out.end(), each[0].begin(), each[0].end());
     }
   return out;

@@ -23,10 +23,7 @@ struct LayoutMemory {
   StageMemory first, last;
   const StageMemory& largest() const { return std::ranges::max(first, last, {}, &StageMemory::total); }
   /// The largest works with more memory, if it then has so many bytes.
-  void raise_to(double bytes) {
-    StageMemory& most = &largest() == &first ? first : last;
-    most.working += std::max(0.0, bytes - most.total());
-  }
+  void raise_to(double bytes) { (&largest() == &first ? first : last).working += std::max(0.0, bytes - largest().total()); }
 };
 
 /// Bytes of one GPU that do not depend on the division into stages: per layer, and of embedding and head. The source measures or computes
