@@ -29,7 +29,7 @@ void set_sink(void (*function)(Level, std::string_view)) { sink = function; }
 
 void set_quiet(bool q) { quiet = q; }
 
-Silence::Silence() : before_(thread_is_silent) { thread_is_silent = true; }
+Silence::Silence(bool silent) : before_(thread_is_silent) { thread_is_silent = before_ || silent; }
 Silence::~Silence() { thread_is_silent = before_; }
 bool silent() { return thread_is_silent; }
 

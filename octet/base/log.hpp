@@ -32,10 +32,10 @@ void set_sink(void (*)(Level, std::string_view line));
 /// Drops info() and status() lines while set; warnings remain: `--quiet`, and tests.
 void set_quiet(bool);
 
-/// While it lives, its thread says nothing, warnings included: of ranks whose first one speaks for all.
+/// While it lives, its thread says nothing, warnings included: of ranks whose first one speaks for all. The form of that one does nothing.
 class Silence {
  public:
-  Silence();
+  explicit Silence(bool silent = true);
   ~Silence();
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "octet/base/descriptor.hpp"
+#include "octet/base/log.hpp"
 
 namespace octet::output {
 namespace {
@@ -21,6 +22,7 @@ void require(bool written) {
 }  // namespace
 
 void write(std::string_view text) {
+  if (log::silent()) return;
   errno = 0;
   require(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }

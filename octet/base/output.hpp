@@ -4,7 +4,8 @@
 
 namespace octet::output {
 
-/// Writes a subcommand's result to standard output. Throws IoError where the system refuses, at the latest in finish().
+/// Writes a subcommand's result to standard output; a silent thread (log::Silence) writes none. Throws IoError where the system refuses, at
+/// the latest in finish().
 void write(std::string_view text);
 template <class... Args>
 void print(std::string_view pattern, const Args&... args) {

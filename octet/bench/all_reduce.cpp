@@ -5,7 +5,6 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
-#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
@@ -53,14 +52,15 @@ double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launche
   return (monotonic_seconds() - start) / double(launches);
 }
 
-void measure_rows(Communicator& comm, Device device, const AllReduceOptions& options, AllReduceResult& out) {
+std::vector<AllReduceRow> measured_rows(Communicator& comm, Device device, const AllReduceOptions& options) {
+  std::vector<AllReduceRow> rows;
   for (const std::int64_t bytes : options.bytes)
     for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared}) {
       // Below it, FP8-LM's sum is that of BF16.
       if (way == Wire::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
-      const AllReduceRow row = measure_sum(comm, device, way, bytes, options.effort);
-      if (comm.rank() == 0) out.rows.push_back(row);
+      rows.push_back(measure_sum(comm, device, way, bytes, options.effort));
     }
+  return rows;
 }
 
 }  // namespace
@@ -81,29 +81,26 @@ AllReduceRow measure_sum(Communicator& comm, Device device, Wire way, std::int64
   return row;
 }
 
-// Without a launcher, ranks are threads: two, unless --ranks or octet launch says how many.
-void on_wanted_ranks(const AllReduceOptions& options,
-                     const std::function<void(comm::Communicator&, const machine::RankPlacement&)>& measure) {
+machine::RankWish rank_wish(const AllReduceOptions& options) {
   for (const std::int64_t bytes : options.bytes)
     if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
       throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
-  const bool started = comm::launched_rank_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
   machine::choose_own_gpu();
-  machine::on_ranks({.ranks = options.ranks > 0 || started ? options.ranks : 2,
-                     .device = options.device,
-                     .limit_seconds = options.limit_seconds,
-                     .peer_memory = options.peer_memory},
-                    measure);
+  return {.ranks = options.ranks,
+          .otherwise = 2,
+          .device = options.device,
+          .limit_seconds = options.limit_seconds,
+          .peer_memory = options.peer_memory};
 }
 
 AllReduceResult measure_all_reduce(const AllReduceOptions& options) {
-  AllReduceResult out;
-  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
-    const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
-    const bool first = comm.rank() == 0;
-    if (first) out.backend = placement.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
-    if (placement.backend != "threads") out.reports = first;
-    measure_rows(comm, device, options, out);
+  auto out = machine::result_on_ranks(rank_wish(options), [&](Communicator& comm, const machine::RankPlacement& placement) {
+    return AllReduceResult{.backend = placement.backend,
+                           .machine = machine::device_name(placement.device),
+                           .ranks = comm.size(),
+                           .reports = comm.rank() == 0,
+                           .rows = measured_rows(comm, placement.device, options),
+                           .quality = {}};
   });
   if (out.reports && options.limit && out.backend != "nccl")
     out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;

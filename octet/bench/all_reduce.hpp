@@ -48,7 +48,7 @@ struct SumQuality {
 struct AllReduceResult {
   std::string backend, machine;  // threads, mpi or nccl
   int ranks = 1;
-  bool reports = true;               // false on processes other than rank 0, which have no rows
+  bool reports = true;               // false on processes other than that of rank 0
   double copy_bytes_per_second = 0;  // of the memory by which ranks of a CPU exchange, read and written; 0: not known
   std::vector<AllReduceRow> rows;
   std::vector<SumQuality> quality;
@@ -60,9 +60,8 @@ AllReduceResult measure_all_reduce(const AllReduceOptions&);
 /// The time of one size among these ranks, which all call it.
 AllReduceRow measure_sum(comm::Communicator&, Device, Wire, std::int64_t bytes, const Effort&);
 
-/// machine::on_ranks() with the ranks that the options ask for: two threads if nothing says how many. Throws ConfigError on sizes that no
-/// tensor has, and as it does.
-void on_wanted_ranks(const AllReduceOptions&, const std::function<void(comm::Communicator&, const machine::RankPlacement&)>&);
+/// The ranks that the options ask for: two threads if nothing says how many. Throws ConfigError on sizes that no tensor has.
+machine::RankWish rank_wish(const AllReduceOptions&);
 
 /// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);

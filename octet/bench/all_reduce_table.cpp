@@ -46,10 +46,6 @@ json::Value json_of(const SumQuality& q) {
 
 namespace report = telemetry::report;
 
-const char* kind_of(const AllReduceResult& r) {
-  return r.backend == "threads" ? "threads of one process" : r.backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
-}
-
 report::Line line_of(const AllReduceResult& r, Wire way, int style) {
   report::Line line{.name = std::string(name(way)), .style = style, .points = {}};
   for (const AllReduceRow& row : r.rows)
@@ -76,7 +72,7 @@ void scale_axes(report::LineChart& chart) {
 std::string svg_text(const AllReduceResult& r) {
   check(r.ranks > 1 && !r.rows.empty(), "one rank exchanges nothing, so there is no bandwidth to draw");
   report::LineChart chart{.title = format("Sums over {} ranks", r.ranks),
-                          .note = format("{}; {}", r.machine, kind_of(r)),
+                          .note = format("{}; {}", r.machine, machine::backend_text(r.backend)),
                           .x_label = "bytes of the tensor, f32 or BF16",
                           .y_label = "bus bandwidth [GB/s]"};
   for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared})
@@ -93,7 +89,7 @@ std::string svg_text(const AllReduceResult& r) {
 }
 
 std::string table_text(const AllReduceResult& r) {
-  std::string out = format("{}; {} ranks, {}\n", r.machine, r.ranks, kind_of(r));
+  std::string out = format("{}; {} ranks, {}\n", r.machine, r.ranks, machine::backend_text(r.backend));
   if (!r.rows.empty()) out += "\n" + speed_table(r);
   if (!r.quality.empty()) out += "\n" + quality_table(r);
   return out;

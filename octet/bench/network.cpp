@@ -48,7 +48,7 @@ NetworkRates measured(Communicator& comm, Device device, const AllReduceOptions&
   const Spot spot = spot_of(parallel::gathered(stream, comm, host_name()), comm.rank());
   const int per_node = comm.size() / spot.nodes;
   const auto node = comm.split(spot.node, spot.member, per_node), across = comm.split(spot.member, spot.node, spot.nodes);
-  NetworkRates out{.ranks = comm.size(), .nodes = spot.nodes};
+  NetworkRates out{.ranks = comm.size(), .nodes = spot.nodes, .reports = comm.rank() == 0};
   out.link = rate_of(stream, comm, *node, device, options);
   out.network = rate_of(stream, comm, *across, device, options);
   return out;
@@ -57,13 +57,9 @@ NetworkRates measured(Communicator& comm, Device device, const AllReduceOptions&
 }  // namespace
 
 NetworkRates measure_network(const AllReduceOptions& options) {
-  NetworkRates out;
-  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
-    const NetworkRates rates = measured(comm, placement.backend == "nccl" ? Device::cuda : Device::cpu, options);
-    if (comm.rank() == 0) out = rates;
-    else if (placement.backend != "threads") out.reports = false;
+  return machine::result_on_ranks(rank_wish(options), [&](Communicator& comm, const machine::RankPlacement& placement) {
+    return measured(comm, placement.device, options);
   });
-  return out;
 }
 
 }  // namespace octet::bench

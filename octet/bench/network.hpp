@@ -8,7 +8,7 @@ namespace octet::bench {
 /// which all ranks of a node run one at the same time. So ranks that share a network card share its rate.
 struct NetworkRates {
   int ranks = 1, nodes = 1;
-  bool reports = true;           // false on processes other than rank 0
+  bool reports = true;           // false on processes other than that of rank 0
   double link = 0, network = 0;  // 0: there are no two such ranks
 
   int per_node() const { return ranks / nodes; }

@@ -76,11 +76,16 @@ class Cases {
   std::vector<RankSamples> samples_;
 };
 
+struct Measured {
+  RankFacts facts;
+  std::vector<RankCase> cases;
+};
+
 RankFacts facts_of(const Communicator& all, const machine::RankPlacement& place, Device device) {
   RankFacts f{.machine = machine::device_name(device), .backend = place.backend, .libraries = {}};
   f.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   f.ranks = all.size(), f.device = device, f.threads = cpu::threads();
-  f.processors = int(std::thread::hardware_concurrency());
+  f.processors = int(std::thread::hardware_concurrency()), f.reports = all.rank() == 0;
   return f;
 }
 
@@ -88,23 +93,20 @@ RankFacts facts_of(const Communicator& all, const machine::RankPlacement& place,
 
 RankFacts measure_cases(const RankBenchOptions& plan, const std::function<std::vector<RankCase>(int ranks)>& make,
                         std::vector<RankCase>& results) {
-  RankFacts facts;
-  const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
-  machine::on_ranks({.ranks = wanted, .device = plan.device, .limit_seconds = limit_seconds, .peer_memory = plan.peer_memory},
-                    [&](Communicator& all, const machine::RankPlacement& place) {
-                      const Device device = machine::device_named(plan.device);
-                      std::vector<RankCase> cases = make(all.size());
-                      Cases own(all, place, device, cases);
-                      own.measure(plan.repeats);
-                      const std::string trace = plan.trace ? own.trace() : "";
-                      const bool first = all.rank() == 0;
-                      if (place.backend == "mpi" || place.backend == "nccl") facts.reports = first;
-                      if (!first) return;
-                      facts = facts_of(all, place, device);
-                      facts.trace = trace;
-                      results = std::move(cases);
-                    });
-  return facts;
+  const auto measured = [&](Communicator& all, const machine::RankPlacement& place) {
+    const Device device = machine::device_named(plan.device);
+    Measured m{.facts = {}, .cases = make(all.size())};
+    Cases own(all, place, device, m.cases);
+    own.measure(plan.repeats);
+    m.facts = facts_of(all, place, device);
+    if (plan.trace) m.facts.trace = own.trace();
+    return m;
+  };
+  Measured out = machine::result_on_ranks(
+      {.ranks = plan.ranks, .otherwise = 2, .device = plan.device, .limit_seconds = limit_seconds, .peer_memory = plan.peer_memory},
+      measured);
+  results = std::move(out.cases);
+  return std::move(out.facts);
 }
 
 StepFacts facts_of(const StepBenchOptions& p, RankFacts place) {

@@ -9,7 +9,7 @@ namespace octet::bench {
 struct RankCase {
   train::RunConfig config;            // ranks: how many of them
   ExpertLoads loads = ExpertLoads();  // for which it is configured
-  StepsOnRanks steps{};               // the result, on rank 0
+  StepsOnRanks steps{};               // the result
 };
 
 /// The ranks that measured, for the heads of tables.
@@ -19,7 +19,7 @@ struct RankFacts {
   int processors = 1;  // of this machine
   int threads = 1;     // of each rank
   Device device = Device::cpu;
-  bool reports = true;  // false on processes other than rank 0, which have no results
+  bool reports = true;  // false on processes other than that of rank 0
   std::string trace{};  // the file of all ranks' timelines of the last case, if it was wanted
 };
 

@@ -67,8 +67,7 @@ class Run {
     w.loads.configure(config);
     const train::DryRun dry = train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate,
                                              {w.config.ranks.stage_of(w.ranks.rank()), w.workspace});
-    const std::size_t share = machine::available_bytes(w.device) / std::size_t(w.device == Device::cpu ? w.ranks_here : 1);
-    train::require_memory(dry, share, w.config.train);
+    train::require_memory(dry, machine::available_bytes(w.device, w.ranks_here), w.config.train);
     return config;
   }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "octet/comm/rendezvous/launched_rank.hpp"
+
 namespace octet::bench {
 namespace {
 
@@ -17,9 +19,8 @@ json::Value json_of(const RankTimes& r) {
 }
 
 std::string place_text(const RankFacts& f) {
-  const char* const by = f.backend == "threads" ? "threads of one process" : f.backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
-  std::string out = format("{}; {}\n{} {}", f.machine, f.libraries, f.ranks, f.ranks == 1 ? "rank" : "ranks");
-  if (f.ranks > 1) out += format(", {}", by);
+  std::string out = format("{}; {}\n{}", f.machine, f.libraries, comm::ranks_text(f.ranks));
+  if (f.ranks > 1) out += ", " + machine::backend_text(f.backend);
   if (f.device != Device::cpu) return out + "\n";
   out += format(", threads per rank: {}, processors of this machine: {}", f.threads, f.processors);
   if (f.ranks * f.threads > f.processors) out += "; ranks share processors";

@@ -115,8 +115,7 @@ ScalingResult measure_scaling(const StepBenchOptions& p) {
   ScalingResult out{.facts = facts_of(p, measure_cases(
                                              p.ranks, [&](int ranks) { return plan_of(p, ranks).cases; }, cases)),
                     .rows = {}};
-  const RankFacts& place = out.facts.place;
-  if (place.reports) out.rows = rows_of(plan_of(p, place.ranks), cases, place.ranks);
+  out.rows = rows_of(plan_of(p, out.facts.place.ranks), cases, out.facts.place.ranks);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include "octet/base/aligned.hpp"
 #include "octet/bench/rank_table.hpp"
 #include "octet/bench/scaling.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/telemetry/report/svg_file.hpp"
 
 namespace octet::bench {
@@ -59,7 +60,7 @@ report::BarChart parts_of(const ScalingResult& r) {
   report::BarChart chart{.title = "Parts of a step", .note = "Medians of the ranks, and their mean", .unit = "ms per step", .bars = {}};
   for (const ScalingRow& row : r.rows) {
     const RankTimes part = row.steps.mean();
-    std::string label = format("{}, {}, {} {}", name(row.kind), row.recipe, row.steps.ranks, row.steps.ranks == 1 ? "rank" : "ranks");
+    std::string label = format("{}, {}, {}", name(row.kind), row.recipe, comm::ranks_text(row.steps.ranks));
     if (overlaps(r) && row.steps.ranks > 1) label += row.overlaps ? ", overlap" : ", no overlap";
     const bool known = std::isfinite(part.compute());
     chart.bars.push_back({label,

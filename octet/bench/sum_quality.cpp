@@ -76,7 +76,8 @@ double flushed_share(const Tensor& x) {
   return double(flushed) / double(count);
 }
 
-void measure(Communicator& comm, bool coherent, std::vector<SumQuality>& out) {
+std::vector<SumQuality> measured(Communicator& comm, bool coherent) {
+  std::vector<SumQuality> out;
   Stream stream(Device::cpu);
   const Tensor own = stream.empty({count}, DType::f32, Lifetime::run), x = stream.empty({count}, DType::f32, Lifetime::run);
   const Tensor exact = stream.empty({count}, DType::f64, Lifetime::run);
@@ -89,8 +90,9 @@ void measure(Communicator& comm, bool coherent, std::vector<SumQuality>& out) {
     if (way == Wire::e4m3) q.underflow = flushed_share(x);
     sum_by(stream, comm, x, q);
     q.decibel = decibel_of(exact, x);
-    if (comm.rank() == 0) out.push_back(q);
+    out.push_back(q);
   }
+  return out;
 }
 
 }  // namespace
@@ -98,8 +100,12 @@ void measure(Communicator& comm, bool coherent, std::vector<SumQuality>& out) {
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds) {
   std::vector<SumQuality> out;
   for (const bool coherent : {false, true})
-    for (const int n : ranks)
-      comm::run_on_threads({.ranks = n, .limit_seconds = limit_seconds}, [&](Communicator& comm) { measure(comm, coherent, out); });
+    for (const int n : ranks) {
+      std::vector<std::vector<SumQuality>> each{std::size_t(n)};
+      const auto measure = [&](Communicator& comm) { each[std::size_t(comm.rank())] = measured(comm, coherent); };
+      comm::run_on_threads({.ranks = n, .limit_seconds = limit_seconds}, measure);
+      out.insert(out.end(), each[0].begin(), each[0].end());
+    }
   return out;
 }
 

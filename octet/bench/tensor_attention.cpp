@@ -33,6 +33,7 @@ class Layer {
       : stream_(device, machine::machine_target(device)),
         ranks_(ranks),
         group_(ranks, c.comm.tensor),
+        members_(group_.divides() ? static_cast<nn::Partition&>(group_) : nn::whole_partition()),
         precision_(with_recipe(c.recipe, recipe)),
         layer_("attn", config_of(c.model.shape()), precision_, {.layers = 1}, group_),
         parameters_((precision_.allocate(stream_), stream_), layer_, true),
@@ -53,12 +54,10 @@ class Layer {
     const Scope scope(stream_), kept(stream_, pass.keep);
     parameters_.begin_micro_batch(), parameters_.number_draws(stream_, {}, 0);
     nn::Attention::Saved saved;
-    const bool divides = group_.divides();
-    const Shape all{x_.shape[0] * group_.members(), x_.shape[1]};
-    const Tensor y = divides ? stream_.empty(all, y_.dtype) : y_;
-    layer_.forward(stream_, divides ? gathered(pass) : quantized(stream_, layer_.first(), {.values = x_}, pass).codes, context_, y, pass,
-                   &saved);
-    if (divides) group_.reduce(stream_, y, y_);
+    const Tensor y = members_.all_rows(stream_, y_);
+    layer_.forward(stream_, group_.divides() ? gathered(pass) : quantized(stream_, layer_.first(), {.values = x_}, pass).codes, context_, y,
+                   pass, &saved);
+    members_.reduce(stream_, y, y_);
     layer_.backward(stream_, dy_, context_, saved, dx_, pass);
   }
   double seconds() {
@@ -88,9 +87,9 @@ class Layer {
   }
   std::vector<float> whole(const Tensor& own) {
     const Scope scope(stream_);
-    const Tensor all = stream_.empty({own.shape[0] * group_.members(), own.shape[1]}, own.dtype);
-    if (group_.divides()) group_.gather(stream_, own, all);
-    return nn::flat_values(stream_, std::vector{group_.divides() ? all : own});
+    const Tensor all = members_.all_rows(stream_, own);
+    members_.gather(stream_, own, all);
+    return nn::flat_values(stream_, std::vector{all});
   }
 
   Stream stream_;
@@ -98,6 +97,7 @@ class Layer {
   std::optional<QueuedWork> beside_;
   comm::Communicator& ranks_;
   parallel::TensorGroup group_;
+  nn::Partition& members_;  // the same, or the form of one rank
   scaling::Precision precision_;
   nn::Attention layer_;
   nn::Parameters parameters_;
@@ -115,6 +115,7 @@ double error_of(const std::vector<float>& x, const std::vector<float>& exact) {
   return std::sqrt(squares / all);
 }
 
+// On the first rank; empty on others, whose errors are not known.
 struct Reference {
   std::vector<float> y, dx;
 };
@@ -149,8 +150,7 @@ TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionOptio
   row.reduced = (row.reduced + sent(comm::Collective::reduce_scatter) + sent(comm::Collective::all_to_all)) / options.repeats;
   for (double& s : samples) s = layer.slowest(s);
   row.seconds = timing_of(samples);
-  const std::vector<float> y = layer.y(), dx = layer.dx();
-  if (ranks.rank() == 0) row.y_error = error_of(y, exact.y), row.dx_error = error_of(dx, exact.dx);
+  row.y_error = error_of(layer.y(), exact.y), row.dx_error = error_of(layer.dx(), exact.dx);
   return row;
 }
 
@@ -185,22 +185,20 @@ std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const Tensor
 }  // namespace
 
 TensorAttentionResult measure_tensor_attention(const TensorAttentionOptions& options) {
-  TensorAttentionResult out{.backend = {},
-                            .machine = {},
-                            .model = options.config.model.name(),
-                            .tokens = options.config.train.batch * options.config.data.sequence_length};
-  out.sequence = options.config.data.sequence_length;
-  const std::int64_t wanted = options.ranks > 0 || machine::started_ranks() > 0 ? options.ranks : 2;
-  machine::on_ranks(
-      {.ranks = wanted, .device = options.config.device, .limit_seconds = limit_seconds, .peer_memory = options.config.comm.peer_memory},
-      [&](comm::Communicator& all, const machine::RankPlacement& placement) {
-        const Device device = machine::device_named(options.config.device);
-        std::vector<TensorAttentionRow> rows = measure_on(all, options, device);
-        if (placement.backend == "mpi" || placement.backend == "nccl") out.reports = all.rank() == 0;
-        if (all.rank() > 0) return;
-        out.backend = placement.backend, out.machine = machine::device_name(device), out.rows = std::move(rows);
-      });
-  return out;
+  const train::RunConfig& c = options.config;
+  const auto measured = [&](comm::Communicator& all, const machine::RankPlacement& placement) {
+    const Device device = machine::device_named(c.device);
+    return TensorAttentionResult{.backend = placement.backend,
+                                 .machine = machine::device_name(device),
+                                 .model = c.model.name(),
+                                 .tokens = c.train.batch * c.data.sequence_length,
+                                 .sequence = c.data.sequence_length,
+                                 .reports = all.rank() == 0,
+                                 .rows = measure_on(all, options, device)};
+  };
+  return machine::result_on_ranks(
+      {.ranks = options.ranks, .otherwise = 2, .device = c.device, .limit_seconds = limit_seconds, .peer_memory = c.comm.peer_memory},
+      measured);
 }
 
 std::string table_text(const TensorAttentionResult& r) {

@@ -27,7 +27,7 @@ struct TensorAttentionRow {
 struct TensorAttentionResult {
   std::string backend, machine, model;
   std::int64_t tokens = 0, sequence = 0;
-  bool reports = true;  // false on processes other than rank 0, which have no rows
+  bool reports = true;  // false on processes other than that of rank 0
   std::vector<TensorAttentionRow> rows;
 };
 

@@ -11,6 +11,7 @@
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 
 namespace octet::bench {
 namespace {
@@ -71,14 +72,11 @@ void measure_pairs(Communicator& comm, Device device, const AllReduceOptions& op
   const auto hosts = parallel::gathered(stream, comm, host_name());
   const auto devices = parallel::gathered(stream, comm, std::string(device == Device::cpu ? "cpu" : visible.value_or("0")));
   const Tensor out = stream.zeros({t.bytes / 4}, DType::f32, Lifetime::run), in = stream.zeros({t.bytes / 4}, DType::f32, Lifetime::run);
-  std::vector<PairRow> pairs;
   for (int first = 0; first < comm.size(); ++first)
     for (int second = first + 1; second < comm.size(); ++second)
-      pairs.push_back(measure_pair(stream, comm, first, second, out, in, options.effort));
-  if (comm.rank() != 0) return;
+      t.pairs.push_back(measure_pair(stream, comm, first, second, out, in, options.effort));
   for (int r = 0; r < comm.size(); ++r) t.ranks.push_back({hosts[std::size_t(r)], devices[std::size_t(r)]});
-  t.pairs = std::move(pairs);
-  name_links(t);
+  parallel::work_of_first(stream, comm, [&] { name_links(t); });
 }
 
 // A line's cells, without the codes by which nvidia-smi underlines the head.
@@ -118,16 +116,16 @@ Links links_of(const std::string& text) {
 }
 
 Topology measure_topology(const AllReduceOptions& options) {
-  Topology t;
-  t.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
-  on_wanted_ranks(options, [&](Communicator& comm, const machine::RankPlacement& placement) {
-    const Device device = placement.backend == "nccl" ? Device::cuda : Device::cpu;
-    const bool first = comm.rank() == 0;
-    if (first) t.backend = placement.backend, t.machine = machine::device_name(device);
-    if (placement.backend != "threads") t.reports = first;
-    measure_pairs(comm, device, options, t);
+  return machine::result_on_ranks(rank_wish(options), [&](Communicator& comm, const machine::RankPlacement& placement) {
+    Topology t{.backend = placement.backend,
+               .machine = machine::device_name(placement.device),
+               .bytes = std::ranges::max(options.bytes),
+               .reports = comm.rank() == 0,
+               .ranks = {},
+               .pairs = {}};
+    measure_pairs(comm, placement.device, options, t);
+    return t;
   });
-  return t;
 }
 
 std::string table_text(const Topology& t) {

@@ -22,7 +22,7 @@ struct PairRow {
 struct Topology {
   std::string backend, machine;
   std::int64_t bytes = 0;  // that each of two ranks sends in an exchange
-  bool reports = true;     // false on processes other than rank 0
+  bool reports = true;     // false on processes other than that of rank 0
   std::vector<RankSpot> ranks;
   std::vector<PairRow> pairs;  // (0, 1), (0, 2), ..., (1, 2), ...
 };

@@ -35,11 +35,6 @@ struct Options {
 
 constexpr std::string_view other_groups = "all, allreduce, tp-attention or scaling";
 
-// The number of ranks that a measurement of ranks will have.
-std::int64_t ranks_of(const Options& o) {
-  const std::int64_t started = machine::started_ranks();
-  return started > 0 ? started : o.ranks > 0 ? o.ranks : 2;
-}
 bool steps_on_ranks(const Options& o) { return o.group == "step" && (o.ranks > 1 || machine::started_ranks() > 1); }
 
 // Defaults: the demo's model on a CPU, a model that loads a GPU on a GPU.
@@ -180,49 +175,52 @@ void require_files(const Options& o) {
     if (!file.empty()) require_writable(file);
 }
 
+// Of several processes, the one of rank 0 shows it.
 template <class Result>
-ExitCode show(const Options& o, const Result& result) {
+ExitCode show(const Options& o, const Result& result, bool reports = true) {
+  if (!reports) return ExitCode::done;
+  if constexpr (requires { bench::svg_text(result); })
+    if (!o.svg.empty()) write_file(o.svg, bench::svg_text(result));
   output::write(bench::table_text(result));
   if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
   return ExitCode::done;
 }
 
+// With a timeline of ranks, if it was wanted.
+template <class Result>
+ExitCode show_steps(const Options& o, const Result& result) {
+  const bench::RankFacts& place = result.facts.place;
+  if (!o.trace.empty() && place.reports) write_file(o.trace, place.trace);
+  return show(o, result, place.reports);
+}
+
 ExitCode measure_sums(const Options& o) {
   bench::AllReduceOptions plan = all_reduce_plan(o);
   plan.limit = !o.svg.empty();
-  if (plan.limit && ranks_of(o) == 1)
+  if (plan.limit && machine::number_of(bench::rank_wish(plan)) == 1)
     throw ConfigError("--svg: one rank exchanges nothing, so there is no bandwidth to draw; start several, as with --ranks 2");
   const bench::AllReduceResult result = bench::measure_all_reduce(plan);
-  if (!result.reports) return ExitCode::done;
-  if (!o.svg.empty()) write_file(o.svg, bench::svg_text(result));
-  return show(o, result);
+  return show(o, result, result.reports);
 }
 
 ExitCode measure_links(const Options& o) {
   const bench::Topology result = bench::measure_topology(all_reduce_plan(o));
-  return result.reports ? show(o, result) : ExitCode::done;
+  return show(o, result, result.reports);
 }
 
 ExitCode measure_scaling(const Options& o) {
   bench::StepBenchOptions plan = step_plan(o);
   if (o.accumulate == 0 && !sets(o, "train.accumulate")) plan.config.train.accumulate = 0;
-  const bench::ScalingResult result = bench::measure_scaling(plan);
-  if (!result.facts.place.reports) return ExitCode::done;
-  if (!o.svg.empty()) write_file(o.svg, bench::svg_text(result));
-  if (!o.trace.empty()) write_file(o.trace, result.facts.place.trace);
-  return show(o, result);
+  return show_steps(o, bench::measure_scaling(plan));
 }
 
-ExitCode measure_steps(const Options& o) {
-  const bench::StepsOnRanksResult result = bench::measure_steps_on_ranks(step_plan(o));
-  return result.facts.place.reports ? show(o, result) : ExitCode::done;
-}
+ExitCode measure_steps(const Options& o) { return show_steps(o, bench::measure_steps_on_ranks(step_plan(o))); }
 
 ExitCode measure_attention(const Options& o) {
   machine::choose_own_gpu();
   const bench::TensorAttentionResult result =
       bench::measure_tensor_attention({.config = config_of(o), .recipes = o.recipes, .ranks = int(o.ranks), .repeats = int(o.repeat)});
-  return result.reports ? show(o, result) : ExitCode::done;
+  return show(o, result, result.reports);
 }
 
 // The constants of octet plan --machine, from steps of this process, and from sums of ranks that --ranks asks for.

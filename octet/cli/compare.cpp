@@ -86,7 +86,7 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
   return run_on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
-    return compare_on(o, study, {&ranks, placement.here, placement.backend});
+    return compare_on(o, study, {&ranks, placement});
   });
 }
 

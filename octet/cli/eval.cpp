@@ -84,7 +84,7 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
   parallel::require_same(engine.stream, engine.ranks(), facts);
 }
 
-// Each rank has a share of the batches; the first one prints.
+// Each rank has a share of the batches.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (o.task) return o.task.run(o, ranks);
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
@@ -110,7 +110,6 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   if (!o.frozen) train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
   trained::require_finite(*engine, batches, e, model.folder);
-  if (ranks.rank() > 0) return ExitCode::done;
   output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.frozen ? "stored scales" : o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),
                 o.set.sequence, o.set.document_mask ? ", documents masked" : "");

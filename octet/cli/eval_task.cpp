@@ -7,6 +7,7 @@
 #include "octet/base/output.hpp"
 #include "octet/json/value.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/step/choices.hpp"
 
 namespace octet::cli {
@@ -74,7 +75,6 @@ ExitCode EvalTask::run(const trained::TrainedModel& model, comm::Communicator& r
         format("{}: likelihoods are not finite, so there is no result: the weights are damaged or of another scale; fetch the "
                "model again",
                printable(model.source().folder)));
-  if (ranks.rank() > 0) return ExitCode::done;
   train::ChoiceCounts counts;
   std::string lines;
   std::span<const double> rest = sums;
@@ -85,7 +85,7 @@ ExitCode EvalTask::run(const trained::TrainedModel& model, comm::Communicator& r
     counts.add(q, chosen);
     lines += answer_line(q, chosen, own) + "\n";
   }
-  if (!answers.empty()) write_file(answers, lines);
+  if (!answers.empty()) parallel::work_of_first(engine->stream, ranks, [&] { write_file(answers, lines); });
   output::print("{}: acc {}, acc_norm {}, {} questions under {}\n", printable(file), share(counts.right, counts.questions),
                 share(counts.right_per_character, counts.questions), grouped(counts.questions), model.precision.recipe);
   return ExitCode::done;

@@ -15,19 +15,16 @@ constexpr std::chrono::seconds for_the_report(1);
 
 ExitCode run_on_ranks(const machine::RankWish& wish,
                       const std::function<ExitCode(comm::Communicator&, const machine::RankPlacement&)>& work) {
-  ExitCode code = ExitCode::done;
   try {
-    machine::on_ranks(wish, [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
+    return machine::result_on_ranks(wish, [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
       if (ranks.rank() == 0) launch::note_begun();
-      const ExitCode own = work(ranks, placement);
-      if (ranks.rank() == 0 || placement.backend != "threads") code = own;
+      return work(ranks, placement);
     });
   } catch (const comm::CommError& e) {
     if (!e.others_tell) throw;
     std::this_thread::sleep_for(for_the_report);
     return e.code();
   }
-  return code;
 }
 
 }  // namespace octet::cli

@@ -71,14 +71,14 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
                           .ranks_here = placement.here,
                           .backend = placement.backend,
                           .hook = &twin});
-  if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
+  Stream& stream = trainer.engine().stream;
+  parallel::work_of_first(stream, ranks, [&] { launch::note_run_folder(trainer.folder()); });
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), placement.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
-    parallel::long_work(trainer.engine().stream, ranks, [&] {
-      if (ranks.rank() > 0) return;
+    parallel::work_of_first(stream, ranks, [&] {
       telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
     });
   };
@@ -91,7 +91,7 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
     }
   }();
   report();
-  if (ranks.rank() == 0) output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
+  output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
   if (outcome.state != telemetry::RunState::stopped) return ExitCode::done;
   log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;

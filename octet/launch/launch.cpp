@@ -8,6 +8,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/mpi/file_size.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/launch/commands.hpp"
 #include "octet/launch/fewer_ranks.hpp"
 #include "octet/launch/supervisor.hpp"
@@ -18,14 +19,6 @@ namespace {
 constexpr std::size_t most_tail_lines = 10;
 
 void say(const std::string& text) { log::line("octet launch: " + printable(text, most_of_a_message)); }
-
-void say_way(const LaunchOptions& options) {
-  const Choice& c = options.choice;
-  if (c.way == Way::gpus) return say(format("{} {}, one process per GPU", c.ranks, c.ranks == 1 ? "rank" : "ranks"));
-  if (c.way == Way::mpi) return say(format("{} ranks on CPUs, processes over MPI", c.ranks));
-  if (c.ranks == 1) return say("1 rank on CPUs");
-  say(format("{} ranks on CPUs, threads of one process: {}", c.ranks, c.why));
-}
 
 // The standard error of rank 0, which it has shown.
 std::string shown_by(const std::vector<RankEnd>& ends) {
@@ -103,7 +96,7 @@ void leave_out(LaunchOptions& options, int rank, const std::string& run) {
                       options.choice.ranks - 1));
   }
   options = *fewer;
-  say(format("{} and is left out: the run continues on {} {}", lost, options.choice.ranks, options.choice.ranks == 1 ? "rank" : "ranks"));
+  say(format("{} and is left out: the run continues on {}", lost, comm::ranks_text(options.choice.ranks)));
 }
 
 // The memory that processes of MPI share stays when they are killed, so it is in a folder of the launcher.
@@ -115,9 +108,8 @@ std::optional<TemporaryFolder> shared_memory(const LaunchOptions& options) {
 
 Ended run_once(const LaunchOptions& options, const std::string& folder) {
   const std::optional<TemporaryFolder> memory = shared_memory(options);
-  const int port = options.choice.way == Way::gpus ? free_port() : 0;
   Supervisor supervisor(RankFolder(folder), told_ranks(options.choice), options.grace_seconds);
-  return supervisor.run(commands(options, folder, port, memory ? memory->path() : ""));
+  return supervisor.run(commands(options, folder, free_port(), memory ? memory->path() : ""));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }
@@ -141,7 +133,7 @@ std::vector<std::string> resumed(std::vector<std::string> words, const std::stri
 int launch(const LaunchOptions& given) {
   LaunchOptions options = given;
   if (options.choice.way == Way::mpi) comm::require_mpi_file_size();
-  say_way(options);
+  say(options.choice.words);
   std::optional<int> lost_before;
   std::string run;  // that has begun, in this start or an earlier one
   for (int restarts = options.restarts;; --restarts) {

@@ -4,6 +4,7 @@
 #include "octet/base/text.hpp"
 #include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/rendezvous/gpus.hpp"
+#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/launch/process.hpp"
 #include "octet/tensor/cuda/device.hpp"
 
@@ -15,7 +16,8 @@ Choice on_gpus(int ranks, const Machine& m) {
   if (ranks > gpus)
     throw ConfigError(
         format("--ranks {}: this machine shows {} GPU{}; choose at most that many, or --device cpu", ranks, gpus, gpus == 1 ? "" : "s"));
-  return {Way::gpus, ranks == 0 ? gpus : ranks, ""};
+  const int chosen = ranks == 0 ? gpus : ranks;
+  return {Way::gpus, chosen, comm::ranks_text(chosen) + ", one process per GPU"};
 }
 
 }  // namespace
@@ -35,10 +37,11 @@ Choice choose(int ranks, Devices devices, const Machine& m) {
   if (ranks == 0)
     throw ConfigError(devices == Devices::cpu ? "--device cpu: say with --ranks how many ranks shall share the CPUs"
                                               : "no GPU works here: say with --ranks how many ranks shall share the CPUs");
-  if (ranks == 1) return {Way::threads, 1, ""};
-  if (m.mpirun.empty()) return {Way::threads, ranks, "mpirun is not installed"};
-  if (m.mpi_module.empty()) return {Way::threads, ranks, "liboctet_mpi.so is not found"};
-  return {Way::mpi, ranks, ""};
+  const std::string words = comm::ranks_text(ranks) + " on CPUs";
+  if (ranks == 1) return {Way::threads, 1, words};
+  if (m.mpirun.empty()) return {Way::threads, ranks, words + ", threads of one process: mpirun is not installed"};
+  if (m.mpi_module.empty()) return {Way::threads, ranks, words + ", threads of one process: liboctet_mpi.so is not found"};
+  return {Way::mpi, ranks, words + ", processes over MPI"};
 }
 
 }  // namespace octet::launch

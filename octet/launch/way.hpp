@@ -23,7 +23,7 @@ Machine this_machine();
 struct Choice {
   Way way = Way::threads;
   int ranks = 1;
-  std::string why;  // Way::threads: what processes lack
+  std::string words;  // the number of ranks and the way, and why they are not processes
 };
 
 /// One process per GPU; on CPUs processes over MPI, or threads of one process where MPI is missing, and for one rank. `ranks` 0: one per

@@ -29,11 +29,11 @@ TEST(Way, ThreadsWhereMpiIsMissingAndTheReason) {
   Machine m = cpus;
   m.mpi_module = "";
   EXPECT_EQ(choose(2, Devices::cpu, m).way, Way::threads);
-  EXPECT_EQ(choose(2, Devices::cpu, m).why, "liboctet_mpi.so is not found");
+  EXPECT_EQ(choose(2, Devices::cpu, m).words, "2 ranks on CPUs, threads of one process: liboctet_mpi.so is not found");
   m.mpirun = "";
-  EXPECT_EQ(choose(2, Devices::cpu, m).why, "mpirun is not installed");
+  EXPECT_EQ(choose(2, Devices::cpu, m).words, "2 ranks on CPUs, threads of one process: mpirun is not installed");
   EXPECT_EQ(choose(1, Devices::cpu, cpus).way, Way::threads) << "one rank needs no MPI";
-  EXPECT_EQ(choose(1, Devices::cpu, cpus).why, "");
+  EXPECT_EQ(choose(1, Devices::cpu, cpus).words, "1 rank on CPUs");
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ std::string program_checksum() {
   return to_text(sum.sum());
 }
 
-std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
+std::size_t available_bytes(Device device, int ranks_here) {
+  return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes() / std::size_t(ranks_here);
+}
 
 std::string gemm_algorithms_text(Device device) {
   return device == Device::cuda ? ops::GemmAlgorithms::of_process().text(ops::gemm_library(device)) : "";

@@ -15,8 +15,8 @@ Target machine_target(Device, bool deterministic = false);
 
 /// "AMD EPYC 9B45, v4" or "NVIDIA H200"; for display.
 std::string device_name(Device);
-/// Free memory of the device.
-std::size_t available_bytes(Device);
+/// Free memory of the device for each of so many ranks on this machine: they share its memory, and each has a GPU of its own.
+std::size_t available_bytes(Device, int ranks_here = 1);
 
 /// The checksum of the program's file, by which ranks find that they run different builds; "" where the system does not show it.
 std::string program_checksum();

@@ -1,7 +1,6 @@
 #include "octet/machine/ranks.hpp"
 
 #include <cstdlib>
-#include <optional>
 
 #include "octet/base/error.hpp"
 #include "octet/base/host_name.hpp"
@@ -29,8 +28,7 @@ void require_number(const RankWish& wish, std::int64_t started, std::string_view
 
 // Only rank 0 speaks. Other ranks may have other files and devices, so an error of these names its rank.
 void run_rank(Communicator& comm, const RankPlacement& placement, const Work& work) {
-  std::optional<log::Silence> silence;
-  if (comm.rank() > 0) silence.emplace();
+  const log::Silence silence(comm.rank() > 0);
   try {
     work(comm, placement);
   } catch (const Error& e) {
@@ -74,23 +72,36 @@ void on_process(const LaunchedRank& launched, const RankWish& wish, const Work& 
   require_number(wish, launched.size, comm::name(launched.launcher));
   const std::string backend = started_backend(wish.device);
   if (backend.empty()) return on_one(work);
-  const auto comm = backend == "nccl" ? connect_gpus(launched, wish) : connect_cpus(launched, wish);
-  run_rank(*comm, {.here = launched.local_size, .backend = backend}, work);
+  RankPlacement placement{.here = launched.local_size, .backend = backend};
+  if (backend == "mpi") return run_rank(*connect_cpus(launched, wish), placement, work);
+  placement.device = Device::cuda;
+  run_rank(*connect_gpus(launched, wish), placement, work);
 }
 
 void on_threads(int ranks, const RankWish& wish, const Work& work) {
   if (wish.device == "gpu" || (wish.device == "auto" && device_named("auto") == Device::cuda))
     throw ConfigError(
         format("{} ranks on GPUs are processes: start them with octet launch --ranks {}, or set device = \"cpu\"", ranks, ranks));
-  comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds},
-                       [&](Communicator& comm) { run_rank(comm, {.here = ranks, .backend = "threads"}, work); });
+  comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds}, [&](Communicator& comm) {
+    run_rank(comm, {.here = ranks, .backend = "threads", .first_here = comm.rank() == 0}, work);
+  });
 }
 
 }  // namespace
 
+std::string backend_text(std::string_view backend) {
+  return backend == "threads" ? "threads of one process" : backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
+}
+
 std::int64_t started_ranks() {
   const LaunchedRank launched = comm::launched_rank_from_environment();
-  return launched.launcher != Launcher::none ? launched.size : comm::thread_ranks_from_environment();
+  const std::int64_t threads = comm::thread_ranks_from_environment();
+  return launched.launcher != Launcher::none && threads == 0 ? launched.size : threads;
+}
+
+std::int64_t number_of(const RankWish& wish) {
+  const std::int64_t started = started_ranks();
+  return started > 0 ? started : wish.ranks > 0 ? wish.ranks : wish.otherwise;
 }
 
 std::string started_backend(const std::string& device) {
@@ -122,7 +133,7 @@ void on_ranks(const RankWish& wish, const Work& work) {
   const std::int64_t threads = comm::thread_ranks_from_environment();
   if (launched.launcher != Launcher::none && threads == 0) return on_process(launched, wish, work);
   if (threads > 0) require_number(wish, threads, "OCTET_THREAD_RANKS");
-  const std::int64_t ranks = threads > 0 ? threads : std::max<std::int64_t>(wish.ranks, 1);
+  const std::int64_t ranks = number_of(wish);
   if (ranks > 1) return on_threads(int(ranks), wish, work);
   on_one(work);
 }

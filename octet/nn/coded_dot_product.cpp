@@ -11,7 +11,7 @@ using scaling::Operand;
 
 // Maxima become the scales of groups: those of all members' heads. Groups of one matrix have their scales from one recipe.
 void find_scales(Stream& stream, Partition& p, const ops::QuantizeSpec& spec, DType values, const Tensor& maxima, const Tensor& descales) {
-  if (p.divides()) p.max(stream, maxima);
+  p.max(stream, maxima);
   ops::scales_of_maxima(stream, spec, values, maxima, maxima, descales);
 }
 

@@ -14,8 +14,8 @@ std::int64_t normed_columns(const AttentionConfig& c, std::int64_t heads) { retu
 // Of a norm's weight: one for each head, or for the columns of the own heads. Members that share key heads have copies of these.
 Cut cut_of_norm(const AttentionConfig& whole, const Partition& p, std::int64_t all, const KeyHeads& own) {
   if (!whole.norms_of_all_heads) return own_copy(p, {whole.head_dim});
-  const Cut cut = Cut::of_rows({all * whole.head_dim}, own.heads.first * whole.head_dim, own.heads.count * whole.head_dim);
-  return own.copies > 1 ? cut.shared(own.copies, own.first_copy) : cut;
+  const std::int64_t d = whole.head_dim;
+  return Cut::of_rows({all * d}, own.heads.first * d, own.heads.count * d).shared(own.copies, own.first_copy);
 }
 
 class RmsHeadNorms final : public HeadNorms {

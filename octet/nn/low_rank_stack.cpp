@@ -13,8 +13,7 @@ namespace {
 
 // Of the matrices [rows, columns] of all experts.
 Cut own_rows(const LowRankStack::Config& c, std::int64_t rows, std::int64_t columns) {
-  const Cut cut = Cut::of_rows({c.all * rows, columns}, c.first * rows, c.matrices * rows);
-  return c.copies > 1 ? cut.shared(c.copies, c.first_copy) : cut;
+  return Cut::of_rows({c.all * rows, columns}, c.first * rows, c.matrices * rows).shared(c.copies, c.first_copy);
 }
 
 }  // namespace

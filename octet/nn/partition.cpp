@@ -47,7 +47,7 @@ std::vector<float> part_of(const Cut& cut, std::span<const float> whole) {
   return out;
 }
 
-Cut with_copies(const Partition& p, const Cut& cut) { return p.copies() > 1 ? cut.shared(p.copies(), p.first_copy()) : cut; }
+Cut with_copies(const Partition& p, const Cut& cut) { return cut.shared(p.copies(), p.first_copy()); }
 
 Cut own_rows(const Partition& p, const Shape& whole) {
   const IndexRange rows = own_range(p, whole[0]);

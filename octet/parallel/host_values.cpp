@@ -133,6 +133,13 @@ void receive_values(Stream& stream, comm::Communicator& ranks, std::span<float> 
   });
 }
 
+std::vector<float> brought_to_first(Stream& stream, comm::Communicator& ranks, std::vector<float> own, int from, std::size_t count) {
+  if (ranks.rank() == 0 && from > 0) own.resize(count), receive_values(stream, ranks, own, from);
+  if (ranks.rank() == 0) return own;
+  if (ranks.rank() == from) send_values(stream, ranks, own, 0);
+  return {};
+}
+
 void reserve_for_values(Stream& stream) {
   each_portion(stream, std::span<float>(), [](float*, const Tensor&) {});
 }

@@ -30,6 +30,8 @@ std::string of_first(Stream&, comm::Communicator&, const std::string& own);
 /// Values of the host from one rank to another, in portions, through little memory of the device. Only the two call it.
 void send_values(Stream&, comm::Communicator&, std::span<const float>, int to);
 void receive_values(Stream&, comm::Communicator&, std::span<float>, int from);
+/// On the first rank the values of rank `from`, of which there are so many; none on the others. The two exchange them, if they are two.
+std::vector<float> brought_to_first(Stream&, comm::Communicator&, std::vector<float> own, int from, std::size_t count);
 /// Takes and gives back the memory of these, so that a dry run, which moves none, includes it.
 void reserve_for_values(Stream&);
 

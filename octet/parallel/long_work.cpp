@@ -38,8 +38,7 @@ void long_work(Stream& stream, comm::Communicator& ranks, const std::function<vo
   const bool silent = log::silent();
   const int threads = cpu::threads();
   std::jthread worker([&] {
-    std::optional<log::Silence> silence;
-    if (silent) silence.emplace();
+    const log::Silence silence(silent);
     cpu::set_threads(threads);
     try {
       work();
@@ -58,13 +57,17 @@ void long_work(Device device, comm::Communicator& ranks, const std::function<voi
   long_work(own, ranks, work);
 }
 
+void work_of_first(Stream& stream, comm::Communicator& ranks, const std::function<void()>& work) {
+  long_work(
+      stream, ranks, ranks.rank() == 0 ? work : [] {});
+}
+
 std::string text_of_first(Device device, comm::Communicator& ranks, const std::function<std::string()>& work) {
   if (ranks.size() == 1) return work();
   Stream own(device);
   std::string text;
   std::optional<ExitCode> failed;
-  long_work(own, ranks, [&] {
-    if (ranks.rank() > 0) return;
+  work_of_first(own, ranks, [&] {
     try {
       text = work();
     } catch (const Error& e) {

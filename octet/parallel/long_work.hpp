@@ -18,7 +18,10 @@ void long_work(Stream& stream, comm::Communicator&, const std::function<void()>&
 /// The same with a stream of its own on that device, where work() uses the caller's.
 void long_work(Device, comm::Communicator&, const std::function<void()>& work);
 
-/// Such work of the first rank alone, whose text all ranks get. All of them throw its Error.
+/// Such work of the first rank alone, as on files that all ranks share. All ranks call it.
+void work_of_first(Stream&, comm::Communicator&, const std::function<void()>& work);
+
+/// The same, whose text all ranks get. All of them throw its Error.
 std::string text_of_first(Device, comm::Communicator&, const std::function<std::string()>& work);
 
 }  // namespace octet::parallel

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -45,6 +46,27 @@ TEST(LongWork, ThrowsItsErrorOnItsRankWhenAllAreDone) {
     }
     EXPECT_EQ(error, c.rank() == 1 ? "no such file" : "");
     EXPECT_EQ(total(stream, c, 1), 2);
+  });
+}
+
+TEST(LongWork, OfTheFirstRankIsDoneThereAloneAndTheOthersWait) {
+  std::atomic<int> calls = 0;
+  comm::run_on_threads({.ranks = 3, .limit_seconds = limit}, [&](comm::Communicator& c) {
+    Stream stream(Device::cpu);
+    bool own = false;
+    work_of_first(stream, c, [&] { sleep_seconds(1.5 * limit), own = true, ++calls; });
+    EXPECT_EQ(own, c.rank() == 0);
+    EXPECT_EQ(calls, 1) << "it is done";
+  });
+}
+
+TEST(HostValues, OfAnyRankAreBroughtToTheFirst) {
+  comm::run_on_threads({.ranks = 3, .limit_seconds = 10}, [](comm::Communicator& c) {
+    Stream stream(Device::cpu);
+    for (int from = 0; from < 3; ++from) {
+      const std::vector<float> got = brought_to_first(stream, c, std::vector<float>(5, float(c.rank())), from, 5);
+      EXPECT_EQ(got, c.rank() == 0 ? std::vector<float>(5, float(from)) : std::vector<float>());
+    }
   });
 }
 

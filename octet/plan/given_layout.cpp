@@ -72,8 +72,7 @@ Candidate assess(const Layout& l, const Question& q, MemorySource& source) {
     throw ConfigError(sentence(broken, l, subject));
   Candidate c{l, step_time(q.model, l, q.job, q.program(l)), {}};
   c.memory = stage_memory(source.layer_memory(l), q.model, l, q.job);
-  StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;
-  most.working += std::max(0.0, source.needed(l) - most.total());
+  c.memory.raise_to(source.needed(l));
   return c;
 }
 

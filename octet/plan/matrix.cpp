@@ -56,12 +56,13 @@ bool fits_at_first_level(const Question& q, Layout l) {
 std::string reasons(const Question& q, const Answer& a) {
   const Candidate& best = a.best.front();
   const Layout& l = best.layout;
+  constexpr const char* of_zero[] = {"", "ZeRO-1 divides the optimizer at no more transfers than plain data parallel",
+                                     "ZeRO-2 divides gradients too; they travel in every micro-batch",
+                                     "ZeRO-3 divides weights too; large micro-batches hide their gathers"};
   std::vector<std::string> out;
   if (l.tensor == 1 && l.pipeline == 1 && l.zero == 0 && q.job.gpus > 1)
     out.push_back("the model fits on each GPU, so data parallel alone has the fewest transfers");
-  if (l.zero == 1) out.push_back("ZeRO-1 divides the optimizer at no more transfers than plain data parallel");
-  if (l.zero == 2) out.push_back("ZeRO-2 divides gradients too; they travel in every micro-batch");
-  if (l.zero == 3) out.push_back("ZeRO-3 divides weights too; large micro-batches hide their gathers");
+  if (l.zero > 0) out.push_back(of_zero[l.zero]);
   if (l.tensor > 1) out.push_back("tensor parallelism stays within the links of a node");
   if (l.pipeline > 1)
     out.push_back(

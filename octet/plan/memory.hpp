@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "octet/plan/job.hpp"
@@ -20,7 +21,9 @@ struct StageMemory {
 /// Memory of the first and of the last stage, the largest two. With one stage both are equal.
 struct LayoutMemory {
   StageMemory first, last;
-  const StageMemory& largest() const { return first.total() >= last.total() ? first : last; }
+  const StageMemory& largest() const { return std::ranges::max(first, last, {}, &StageMemory::total); }
+  /// The largest works with more memory, if it then has so many bytes.
+  void raise_to(double bytes) { (&largest() == &first ? first : last).working += std::max(0.0, bytes - largest().total()); }
 };
 
 /// Bytes of one GPU that do not depend on the division into stages: per layer, and of embedding and head. The source measures or computes

@@ -132,8 +132,7 @@ class Fit {
     if (needs(c) > 0) return fits(c);  // it was asked before
     c.memory = stage_memory(source_.layer_memory(c.layout), q_.model, c.layout, q_.job);
     if (!fits(c)) return false;
-    StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;
-    most.working += std::max(0.0, source_.needed(c.layout) - most.total());
+    c.memory.raise_to(source_.needed(c.layout));
     return fits(c);
   }
 

@@ -67,7 +67,7 @@ double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const 
   const double blocks = layers * rank_parameters(m, l, s), ends = m.end_parameters() / double(l.tensor);
   const double divided = share(l.shards());
   const double routed = layers * m.routed_parameters() / double(l.experts) * share(shards_of_stacks(l, s)) / std::max(divided, 1e-9);
-  const double parameters = blocks + (divided > 0 ? routed : 0);
+  const double parameters = blocks + routed;
   constexpr double end_gradient = 4, end_weight = 2;
   if (l.zero == 0) return divided * 2 * (s.sent_gradient * parameters + end_gradient * ends);
   const double micro_batches = double(job.micro_batches(l));
@@ -119,7 +119,7 @@ struct NormSums {
   double count = 0, bytes = 0;  // exchanges, and bytes that a GPU sends in all of them
 };
 NormSums norm_sums(const PlannedModel& m, const Layout& l, const Job& job) {
-  if (!m.norms_of_all_heads || l.tensor == 1) return {};
+  if (!m.norms_of_all_heads) return {};
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
   const double count = l.recomputed == Recomputed::block ? 3 : 2;
   return {.count = count, .bytes = count * 2 * share(l.tensor) * 2 * 4 * tokens};
@@ -143,7 +143,6 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
 
 // The exchanges of a layer among tensor ranks, forward and backward, that computation does not hide. Attention waits for sums of norms.
 double exposed_tensor(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
-  if (l.tensor == 1) return 0;
   const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);
   const double all = layer_volume(m, l, job, s).tensor / tensor_rate(job, l, 2 * tokens * double(m.shape.width));
   const NormSums norms = norm_sums(m, l, job);
@@ -198,7 +197,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   layer.tensor = exposed_tensor(m, l, job, s);
   // A ring hides its transfers under attention.
   const double in_ring = sent.context / network.ring({l.tensor, l.context});
-  layer.context = l.context == 1 ? 0 : std::max(0.1 * in_ring, in_ring - layer.attention);
+  layer.context = std::max(0.1 * in_ring, in_ring - layer.attention);
   if (l.experts > 1) layer.experts = job.expert_load * exchange_seconds(job, l, s, sent.experts, rows_per_token(m, l, job, s));
   StepTime out;
   for (const auto member : {&StepTime::gemms, &StepTime::attention, &StepTime::elementwise, &StepTime::recomputed, &StepTime::tensor,
@@ -210,8 +209,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const double slowest = std::max(layers * of_layer, double(folds(l.schedule) ? stages.front() : stages.back()) * of_layer + one.head);
   out.imbalance = (slowest - mean) * micro_batches;
   out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule, pipeline_shape(l, job), costs_of(out, mean, micro_batches));
-  if (l.pipeline > 1)
-    out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / network.stages({l.tensor * l.context * l.data, l.pipeline});
+  out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / network.stages({l.tensor * l.context * l.data, l.pipeline});
   const double updated = layers * local_parameters(m, l, s) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
   out.data = exposed_data(m, l, job, s, layers, slowest);

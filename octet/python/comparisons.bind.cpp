@@ -43,12 +43,12 @@ train::CompareOutcome compared(const Keys& keys, const Arms& arms, const std::st
   wait_for([&] {
     machine::choose_own_gpu();
     const train::StudyConfig study = resume.empty() ? study_of(keys, arms) : train::Study::attend(resume).config();
-    machine::on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
-      const train::CompareRanks all{&ranks, placement.here, placement.backend};
-      constexpr auto console = train::Console::Kind::lines;
-      train::CompareOutcome own = resume.empty() ? train::compare(study, console, all) : train::resume_compare(resume, console, all);
-      if (ranks.rank() == 0 || placement.backend != "threads") outcome = std::move(own);
-    });
+    outcome =
+        machine::result_on_ranks(train::rank_wish(study.run), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
+          const train::CompareRanks all{&ranks, placement};
+          constexpr auto console = train::Console::Kind::lines;
+          return resume.empty() ? train::compare(study, console, all) : train::resume_compare(resume, console, all);
+        });
   });
   return outcome;
 }

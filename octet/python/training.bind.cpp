@@ -50,7 +50,6 @@ class Calls final : public train::Twin {
   std::exception_ptr thrown_;
 };
 
-/// Rank 0 of these has the outcome.
 train::Outcome train_on(const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
                         const machine::RankPlacement& placement, train::StepHook& hook) {
   const auto corpus = train::open_corpus(config, ranks);
@@ -63,8 +62,8 @@ train::Outcome train_on(const train::RunConfig& config, const std::string& folde
                           .hook = &hook});
   log::info("{}", train::plan_text(trainer.plan().plan));
   const train::Outcome outcome = trainer.run();
-  parallel::long_work(trainer.engine().stream, ranks, [&] {
-    if (ranks.rank() == 0) telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
+  parallel::work_of_first(trainer.engine().stream, ranks, [&] {
+    telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
   });
   return outcome;
 }
@@ -77,12 +76,10 @@ train::Outcome train_model(const Keys& keys, const std::string& resume, const nb
     machine::choose_own_gpu();
     const train::RunConfig config = resume.empty() ? run_config(keys) : resumed_config(keys, resume);
     calls.emplace(config, resume, aside, callback);
-    machine::on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
+    outcome = machine::result_on_ranks(train::rank_wish(config), [&](comm::Communicator& ranks, const machine::RankPlacement& placement) {
       train::Twin twin(config.seed, train::twin_of(resume));
-      const bool leads = ranks.rank() == 0;
-      train::StepHook& hook = leads ? static_cast<train::StepHook&>(*calls) : twin;
-      const train::Outcome own = train_on(config, resume, ranks, placement, hook);
-      if (leads || placement.backend != "threads") outcome = own;
+      train::StepHook& hook = ranks.rank() == 0 ? static_cast<train::StepHook&>(*calls) : twin;
+      return train_on(config, resume, ranks, placement, hook);
     });
   });
   if (calls) calls->rethrow();

@@ -5,6 +5,7 @@
 namespace octet {
 
 Cut Cut::shared(int by_copies, bool is_first) const {
+  if (by_copies == 1) return *this;
   return {.whole = whole, .pieces = pieces, .alone = 0, .copies = by_copies, .first_copy = is_first};
 }
 

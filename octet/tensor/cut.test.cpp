@@ -21,6 +21,9 @@ TEST(Cut, RowsAndColumnsAreWhereTheyAreInTheMatrix) {
   EXPECT_EQ(copy.counted(3), 0);
   EXPECT_EQ(Cut::copied({3}, 2, true).counted(3), 3);
   EXPECT_EQ(Cut{}.counted(3), 3);
+  const Cut rows = Cut::of_rows({4, 3}, 1, 2);
+  EXPECT_EQ(rows.shared(1, true).alone, 6) << "it has no other copy";
+  EXPECT_EQ(rows.shared(2, false).counted(6), 0);
 }
 
 TEST(Cut, EverySliceOfAPartHasThePlacesOfItsValues) {

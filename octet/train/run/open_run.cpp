@@ -14,9 +14,8 @@ namespace octet::train {
 
 OpenRun::OpenRun(const RunConfig& config, telemetry::RunFacts facts, const models::Companions& companions, Resumed& resumed, Stream& stream,
                  RunRanks& ranks)
-    : folder_(resumed.folder), lock_(std::move(resumed.lock)), facts_(std::move(facts)) {
-  parallel::long_work(stream, ranks.all(), [&] {  // it also removes what killed writers have left
-    if (!ranks.leads()) return;
+    : folder_(resumed.folder), held_(std::move(resumed.held)), facts_(std::move(facts)) {
+  parallel::work_of_first(stream, ranks.all(), [&] {  // it also removes what killed writers have left
     if (folder_.empty()) begin(config);
     else go_on(resumed);
     store_companions(folder_, config.model, companions);
@@ -28,7 +27,7 @@ OpenRun::OpenRun(const RunConfig& config, telemetry::RunFacts facts, const model
 
 void OpenRun::begin(const RunConfig& config) {
   folder_ = make_run_folder(config.output, facts_.name);
-  lock_.emplace(folder_);
+  held_ = HeldFolder(folder_);
 }
 
 void OpenRun::go_on(Resumed& resumed) {
@@ -45,11 +44,11 @@ void OpenRun::go_on(Resumed& resumed) {
 }
 
 void OpenRun::write_facts() const {
-  if (leads()) telemetry::write_run_facts(folder_ + "/run.json", facts_);
+  held_.write("run.json", [&](const std::string& path) { telemetry::write_run_facts(path, facts_); });
 }
 
 void OpenRun::watch(std::int64_t step, Recorder& recorder) {
-  const bool lost = leads() && !lock_->in_place();
+  const bool lost = !held_.in_place();
   if (lost == lost_) return;
   lost_ = lost;
   recorder.warn(
@@ -59,7 +58,7 @@ void OpenRun::watch(std::int64_t step, Recorder& recorder) {
 }
 
 void OpenRun::require_in_place(std::int64_t step) const {
-  if (!leads() || lock_->in_place()) return;
+  if (held_.in_place()) return;
   throw IoError(
       format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and resume "
              "from its last checkpoint with octet train --resume {}",

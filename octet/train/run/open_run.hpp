@@ -7,8 +7,8 @@
 
 namespace octet::train {
 
-/// The folder of a run that this process trains in, and the facts in its run.json. Of several ranks the first one holds its lock and
-/// writes; the others know its path.
+/// The folder of a run that this process trains in, and the facts in its run.json. All ranks know its path; the
+/// first one holds it.
 class OpenRun {
  public:
   /// Makes the folder, or continues the resumed one: facts that belong to the run then stay as its run.json has them. All ranks call it.
@@ -16,7 +16,8 @@ class OpenRun {
   OpenRun(const RunConfig&, telemetry::RunFacts, const models::Companions&, Resumed&, Stream&, RunRanks&);
 
   const std::string& folder() const { return folder_; }
-  /// Of the first rank, what write_facts() writes.
+  const HeldFolder& held() const { return held_; }
+  /// Those that write_facts() writes.
   telemetry::RunFacts& facts() { return facts_; }
   const telemetry::RunFacts& facts() const { return facts_; }
   /// Throws IoError.
@@ -27,12 +28,11 @@ class OpenRun {
   void require_in_place(std::int64_t step) const;
 
  private:
-  bool leads() const { return lock_.has_value(); }
   void begin(const RunConfig&);
   void go_on(Resumed&);
 
   std::string folder_;
-  std::optional<RunLock> lock_;
+  HeldFolder held_;
   telemetry::RunFacts facts_;
   bool lost_ = false;
 };

@@ -94,15 +94,15 @@ void StepRecord::end() {
   // A replayed part makes no calls, and a plan has no bytes that depend on data: where there are such bytes, nothing is replayed.
   sent_ = std::max(ran_.sent_bytes, sent() - marks_.sent - marks_.sent_told);
   if (!measured(step) && shown_.step.skip == 0) keep_to_plan(ran_);
-  if (step == 1 && ranks_.leads()) store_gemm_algorithms(open_.folder(), engine().stream.device());
+  if (step == 1) store_gemm_algorithms(open_.held(), engine().stream.device());
   event_ = event_of(shown_, step, step * config_.tokens_per_step(), engine());
 }
 
-// Each rank compares; the first one notes it for the record.
+// Each rank compares; run.json has that of the first one.
 void StepRecord::keep_to_plan(const telemetry::StepWork& ran) {
   telemetry::RanksFacts& facts = open_.facts().ranks;
   require_as_planned(ran, run_.engine.planned_work(), run_.at.step, ranks_.all().rank());
-  if (!ranks_.leads() || facts.ran) return;
+  if (facts.ran) return;
   facts.ran = ran;
   try {
     open_.write_facts();

@@ -32,9 +32,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       engine_(planned_engine()),
       run_(config_, facts(), companions_, resumed_, engine().stream, ranks_),
       loader_(corpus.training(), loader_options()),
-      recorder_(ranks_.leads() ? run_.folder() : "", plan_.quantizers, ranks_.leads() ? options.console : Console::Kind::quiet,
-                watch_of(config_, run_.facts())),
-      checkpoints_(run_.folder(), config_, to_text(corpus.fingerprint()), state_),
+      recorder_(run_.held().path(), plan_.quantizers, options.console, watch_of(config_, run_.facts(), ranks_.leads())),
+      checkpoints_(run_.folder(), run_.held(), config_, to_text(corpus.fingerprint()), state_),
       precision_(config_, state_, checkpoints_, resumed_.precision),
       recovery_(config_, ranks_, state_, checkpoints_, precision_, end_) {
   recorder_.use(engine().precision.slots().slots());
@@ -173,13 +172,13 @@ Outcome Trainer::run() {
   run_.write_facts();
   run_.require_in_place(at_.step);
   if (end_.state == telemetry::RunState::diverged) throw DivergedError(divergence_text(end_, at_, run_.facts(), run_.folder()));
-  return {ranks_.leads() ? run_.folder() : "", end_.state, end, engine().stream.arena().peak()};
+  return {run_.held().path(), end_.state, end, engine().stream.arena().peak()};
 }
 
 void Trainer::begin() {
   recorder_.start_clock(at_.elapsed);
   checkpoints_.start_clock();
-  if (config_.telemetry.tensorboard && ranks_.leads()) recorder_.open_board(run_.facts(), at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard) recorder_.open_board(run_.facts(), at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : resumed_.told) recorder_.incident(at_.step, kind, text);
   engine_.begin_steps();
   recovery_.begin();
@@ -258,10 +257,11 @@ void Trainer::end_trace() {
   const telemetry::StepTrace trace = tracer_->finish();
   tracer_.reset();
   if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
-  const std::string path = run_.folder() + "/" + StepTracer::file_name, text = trace_of_ranks(engine().stream, ranks_.all(), trace);
-  if (!ranks_.leads()) return;
-  write_own_file(path, text);
-  log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
+  const std::string text = trace_of_ranks(engine().stream, ranks_.all(), trace);
+  run_.held().write(StepTracer::file_name, [&](const std::string& path) {
+    write_own_file(path, text);
+    log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
+  });
 }
 
 void Trainer::one_step() {

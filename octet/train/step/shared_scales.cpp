@@ -29,8 +29,8 @@ std::vector<parallel::ScaleUse> SharedScales::uses(Stream& stream, const paralle
     own.push_back({float(use.mu), float(use.overflow), float(use.underflow)});
   }
   const std::vector<std::vector<float>> all = parameters_.with_other_stages(stream, std::move(own), 3);
-  for (const std::size_t place : all.empty() ? std::vector<std::size_t>() : places_)
-    out.push_back({.mu = all[place][0], .overflow = all[place][1], .underflow = all[place][2]});
+  for (const std::size_t place : places_)
+    if (const std::vector<float>& use = all[place]; !use.empty()) out.push_back({.mu = use[0], .overflow = use[1], .underflow = use[2]});
   return out;
 }
 

@@ -105,28 +105,13 @@ std::vector<Parameter*> StageParameters::completed(const std::vector<Parameter*>
   return out;
 }
 
-std::vector<std::vector<float>> StageParameters::with_other_stages(Stream& stream, std::vector<std::vector<float>> own) const {
-  return collected(stream, std::move(own), [](const Parameter& p) { return std::size_t(p.shape.count()); });
-}
-
 std::vector<std::vector<float>> StageParameters::with_other_stages(Stream& stream, std::vector<std::vector<float>> own,
                                                                    std::size_t per_parameter) const {
-  return collected(stream, std::move(own), [=](const Parameter&) { return per_parameter; });
-}
-
-std::vector<std::vector<float>> StageParameters::collected(Stream& stream, std::vector<std::vector<float>> own,
-                                                           const ValuesOf& values_of) const {
-  std::vector<std::vector<float>> out(stages_.rank() == 0 ? places_.size() : 0);
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const NumberedParameter& p = places_[i];
-    if (stages_.rank() > 0) {
-      if (p.stage == stages_.rank()) parallel::send_values(stream, stages_, own[std::size_t(p.own)], 0);
-    } else if (p.stage == 0) {
-      out[i] = std::move(own[std::size_t(p.own)]);
-    } else {
-      out[i].resize(values_of(*p.whole));
-      parallel::receive_values(stream, stages_, out[i], p.stage);
-    }
+  std::vector<std::vector<float>> out;
+  for (const NumberedParameter& p : places_) {
+    const std::size_t count = per_parameter > 0 ? per_parameter : std::size_t(p.whole->shape.count());
+    std::vector<float> here = p.own < 0 ? std::vector<float>() : std::move(own[std::size_t(p.own)]);
+    out.push_back(parallel::brought_to_first(stream, stages_, std::move(here), p.stage, count));
   }
   return out;
 }

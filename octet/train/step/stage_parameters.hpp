@@ -36,16 +36,11 @@ class StageParameters {
   const std::vector<NumberedParameter>& places() const { return places_; }
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
-  /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. On the
-  /// first one `own` is only passed on. All stages call it.
-  std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own) const;
-  /// The same of so many values per parameter.
-  std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own, std::size_t per_parameter) const;
+  /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; empty ones on other stages. On
+  /// the first one `own` is only passed on. There are so many values per parameter; 0: all of its own. All stages call it.
+  std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own, std::size_t per_parameter = 0) const;
 
  private:
-  using ValuesOf = std::function<std::size_t(const Parameter&)>;
-  std::vector<std::vector<float>> collected(Stream&, std::vector<std::vector<float>> own, const ValuesOf&) const;
-
   void fill(std::vector<StagedParameter> all, const std::vector<Parameter*>& own);
 
   comm::Communicator& stages_;

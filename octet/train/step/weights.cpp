@@ -157,9 +157,7 @@ template <class Save>
 void save_whole(Engine& e, const Save& save) {
   const nn::HostParameters host(e.stream, e.parameters, e.sharding.weights(), e.axes.parts());
   const WholeModel whole(e, host);
-  parallel::long_work(e.stream, e.all_ranks(), [&] {
-    if (e.all_ranks().rank() == 0) save(whole.list());
-  });
+  parallel::work_of_first(e.stream, e.all_ranks(), [&] { save(whole.list()); });
 }
 
 }  // namespace

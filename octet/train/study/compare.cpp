@@ -51,7 +51,7 @@ struct Cost {
 };
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus, StudyRanks& ranks) {
   Cost cost;
-  comm::Communicator& all = ranks.communicator();
+  comm::Communicator& all = ranks.all();
   for (const StudyRun& run : of_each_arm(study)) {
     const RunConfig c = study.config_of(run);
     require_kind(corpus, c);
@@ -67,7 +67,7 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus, StudyRanks& ra
       for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
       const double begin = monotonic_seconds();
       if (ranks.any(stop_requested())) stopped_while_timing();
-      if (!runner.run(micro_batches, {.stopped = ranks.alone() ? stop_requested : nullptr})) stopped_while_timing();
+      if (!runner.run(micro_batches, {.stopped = ranks.stopped_in_step()})) stopped_while_timing();
       wait(engine.stream);
       if (i == 1) cost.step += monotonic_seconds() - begin;
     }
@@ -102,10 +102,10 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus, StudyR
 void require_possible(const RunConfig& c, Device device, const StudyRanks& ranks) {
   if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
   const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate,
-                             {.workspace = comm::workspace_of(ranks.backend())});
+                             {.workspace = comm::workspace_of(ranks.placement().backend)});
   require_native(dry, c.recipe);
   require_eight_bits(dry, c.recipe);
-  require_memory(dry, machine::available_bytes(device) / std::size_t(device == Device::cpu ? ranks.here() : 1), c.train);
+  require_memory(dry, machine::available_bytes(device, ranks.placement().here), c.train);
 }
 
 // Refuses an arm that this machine cannot run before hours are spent on the others.
@@ -148,11 +148,11 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   if (ranks.any(stop_requested())) stopped(study);
   StudyHook hook(study, run);
   TrainOptions options{.console = console, .save_finished = false, .hook = &hook};
-  options.ranks = &ranks.communicator(), options.ranks_here = ranks.here(), options.backend = ranks.backend();
-  if (ranks.of_first(std::int64_t(study.has_begun(run))) != 0) options.resume = study.folder_of(run);
+  options.ranks = &ranks.all(), options.ranks_here = ranks.placement().here, options.backend = ranks.placement().backend;
+  if (ranks.first_finds([&] { return study.has_begun(run); })) options.resume = study.folder_of(run);
   // Its first step needs the baseline's gradient: refused now rather than after the model is made.
-  ranks.long_work([&] {
-    if (options.resume.empty() && !hook.baseline_folder().empty() && ranks.leads()) read_first_gradient(hook.baseline_folder());
+  ranks.first_works([&] {
+    if (options.resume.empty() && !hook.baseline_folder().empty()) read_first_gradient(hook.baseline_folder());
   });
   const RunConfig config = stored_model(study.config_of(run), study.folder_of(run));
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(config, corpus, options); });
@@ -171,28 +171,24 @@ CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind
   std::vector<telemetry::RunRecord> records;
   std::vector<std::string> names;
   for (const StudyRun& run : runs) {
-    const bool over = ranks.of_first(std::int64_t(ranks.leads() && with_files_of(study, run, [&] { return study.is_over(run); }))) != 0;
+    const bool over = ranks.first_finds([&] { return with_files_of(study, run, [&] { return study.is_over(run); }); });
     log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
     if (!over) train(study, run, *corpus, console, ranks);
-    ranks.long_work([&] {
-      if (!ranks.leads()) return;
+    ranks.first_works([&] {
       records.push_back(with_files_of(study, run, [&] { return telemetry::read_run(study.folder_of(run)); }));
       names.push_back(run.name);
       study.clear(run);
     });
-    const bool failed = study.is_baseline(run) && ranks.leads() && records.back().facts.state == telemetry::RunState::diverged;
-    if (ranks.of_first(std::int64_t(failed)) == 0) continue;
-    ranks.long_work([&] {
-      if (ranks.leads()) telemetry::write_report(study.folder() + "/report.html", records);
-    });
+    const auto failed = [&] { return study.is_baseline(run) && records.back().facts.state == telemetry::RunState::diverged; };
+    if (!ranks.first_finds(failed)) continue;
+    ranks.first_works([&] { telemetry::write_report(study.folder() + "/report.html", records); });
     if (!ranks.leads()) return out;
     throw DivergedError(
         format("run {}, the baseline, diverged, and nothing can be compared with it; see the incidents in {}/metrics.jsonl, "
                "and begin a new comparison with a lower optim.learning_rate",
                run.name, printable(study.folder_of(run))));
   }
-  ranks.long_work([&] {
-    if (!ranks.leads()) return;
+  ranks.first_works([&] {
     out.comparison = telemetry::compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
     out.comparison.runs = names;
     telemetry::write_comparison(study.folder() + "/compare.json", out.comparison);
@@ -207,27 +203,26 @@ CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRa
   asked.runs();  // arms that cannot be are refused before the data is read
   StudyRanks ranks(on, asked.run.device);
   ranks.count_in(asked.run);
-  const auto corpus = open_corpus(asked.run, ranks.communicator());
+  const auto corpus = open_corpus(asked.run, ranks.all());
   require_possible(asked, ranks);
   fix_steps(asked, *corpus, ranks);
   asked.compare.text = to_text(corpus->fingerprint());
   std::optional<Study> study;
-  if (ranks.leads()) study = Study::begin(asked);
+  ranks.first_works([&] { study = Study::begin(asked); });
   const std::string folder = ranks.of_first(study ? study->folder() : "");
   if (!study) study = Study::attend(folder);
   return carry_out(*study, &*corpus, console, ranks);
 }
 
 CompareOutcome resume_compare(const std::string& folder, Console::Kind console, const CompareRanks& on) {
-  const bool leads = on.ranks == nullptr || on.ranks->rank() == 0;
-  const Study study = leads ? Study::open(folder) : Study::attend(folder);
+  Study study = Study::attend(folder);
   const RunConfig& asked = study.config().run;
   StudyRanks ranks(on, asked.device);
+  ranks.first_works([&] { study.hold(); });
   const std::vector<StudyRun> runs = study.config().runs();
   const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
-  if (ranks.of_first(std::int64_t(leads && std::all_of(runs.begin(), runs.end(), over))) != 0)
-    return carry_out(study, nullptr, console, ranks);
-  const auto corpus = open_corpus(asked, ranks.communicator());
+  if (ranks.first_finds([&] { return std::ranges::all_of(runs, over); })) return carry_out(study, nullptr, console, ranks);
+  const auto corpus = open_corpus(asked, ranks.all());
   if (to_text(corpus->fingerprint()) != study.config().compare.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));

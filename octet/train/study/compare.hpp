@@ -22,8 +22,8 @@ struct CompareOutcome {
 CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic, const CompareRanks& = {});
 
 /// Resumes the comparison in `folder`: finished runs are read, a stopped or killed one resumes from its checkpoint, the
-/// others are trained. On the CPU, losses, gaps and cosines have the bits of a comparison that never stopped. Throws what Study::open()
-/// does, DataError when the text is another one or a run's files are damaged, and as compare().
+/// others are trained. On the CPU, losses, gaps and cosines have the bits of a comparison that never stopped. Throws what
+/// Study::attend() and hold() do, DataError when the text is another one or a run's files are damaged, and as compare().
 CompareOutcome resume_compare(const std::string& folder, Console::Kind = Console::Kind::automatic, const CompareRanks& = {});
 
 }  // namespace octet::train

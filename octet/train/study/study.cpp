@@ -123,7 +123,7 @@ RunConfig StudyConfig::config_of(const StudyRun& r) const {
 
 Study Study::begin(const StudyConfig& config) {
   Study study(make_run_folder(config.run.output, config.run.name.empty() ? "compare" : config.run.name), config);
-  study.lock_.emplace(study.folder_);
+  study.held_ = HeldFolder(study.folder_);
   write_own_file(study.folder_ + "/" + file_name, config::to_toml(config));
   return study;
 }
@@ -142,11 +142,9 @@ Study Study::attend(std::string folder) {
   return Study(std::move(folder), std::move(config));
 }
 
-Study Study::open(std::string folder) {
-  Study study = attend(std::move(folder));
-  study.lock_.emplace(study.folder_);
-  remove_abandoned(study.folder_);
-  return study;
+void Study::hold() {
+  held_ = HeldFolder(folder_);
+  remove_abandoned(folder_);
 }
 
 RunConfig Study::config_of(const StudyRun& run) const {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/train/study/arm.hpp"
-#include "octet/train/run/folder/run_lock.hpp"
+#include "octet/train/run/folder/held_folder.hpp"
 
 namespace octet::train {
 
@@ -53,11 +53,10 @@ class Study {
 
   /// A new one in run.output/run.name, or name-2, ... where that is taken. Throws IoError.
   static Study begin(const StudyConfig&);
-  /// The one in `folder`. Throws ConfigError when there is none or its file is not as begin() wrote it, IoError when another process has
-  /// it.
-  static Study open(std::string folder);
-  /// The same for a rank that reads along: another one has the lock. Changes nothing. Throws ConfigError as open().
+  /// The one in `folder`, to read. Throws ConfigError when there is none or its file is not as begin() wrote it.
   static Study attend(std::string folder);
+  /// From now on this process owns the folder. Throws IoError when another one has it.
+  void hold();
 
   const std::string& folder() const { return folder_; }
   const StudyConfig& config() const { return config_; }
@@ -81,7 +80,7 @@ class Study {
 
   std::string folder_;
   StudyConfig config_;
-  std::optional<RunLock> lock_;
+  HeldFolder held_;
 };
 
 }  // namespace octet::train

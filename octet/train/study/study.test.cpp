@@ -124,10 +124,11 @@ TEST(Study, IsOpenedAsItWasBegunAndByOneProcessAtATime) {
   {
     const Study study = Study::begin(asked);
     folder = study.folder();
-    const std::string message = error_of<IoError>([&] { Study::open(folder); });
+    const std::string message = error_of<IoError>([&] { Study::attend(folder).hold(); });
     EXPECT_TRUE(has(message, folder) && has(message, "still going")) << message;
   }
-  const Study again = Study::open(folder + "//");
+  Study again = Study::attend(folder + "//");
+  again.hold();
   EXPECT_EQ(again.folder(), folder);
   EXPECT_EQ(config::to_toml(again.config()), config::to_toml(asked));
 }
@@ -138,7 +139,7 @@ TEST(Study, WhoseFileWasCutOffAnywhereIsRefused) {
                     whole = bytes_of(path);
   for (std::size_t bytes = 0; bytes + 1 < whole.size(); ++bytes) {  // a line break alone is no loss
     scratch.write("compare/study.toml", whole.substr(0, bytes));
-    const std::string message = error_of<ConfigError>([&] { Study::open(folder); });
+    const std::string message = error_of<ConfigError>([&] { Study::attend(folder); });
     ASSERT_TRUE(has(message, path) && has(message, "restore it from a copy, or begin a new comparison")) << bytes << " bytes: " << message;
   }
 }

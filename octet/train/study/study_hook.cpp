@@ -33,8 +33,7 @@ void StudyHook::describe(telemetry::RunFacts& facts) {
 void StudyHook::after(const StepResults& s) {
   if (s.step != 1 || (!keeps_gradient_ && baseline_folder_.empty())) return;
   const std::vector<float> flat = s.engine.flat_gradients();
-  parallel::long_work(s.engine.stream, s.engine.all_ranks(), [&] {
-    if (s.engine.all_ranks().rank() > 0) return;
+  parallel::work_of_first(s.engine.stream, s.engine.all_ranks(), [&] {
     if (keeps_gradient_) write_first_gradient(s.run.folder(), flat);
     if (baseline_folder_.empty()) return;
     s.run.facts().gradient_cosine = cosine_with_first_gradient(baseline_folder_, flat);

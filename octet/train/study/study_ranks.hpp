@@ -2,45 +2,40 @@
 
 #include <string>
 
-#include "octet/comm/self/self.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/parallel/long_work.hpp"
 #include "octet/train/run/config/run_config.hpp"
+#include "octet/train/run/ranks/run_ranks.hpp"
 
 namespace octet::train {
 
 /// The ranks that train each run of a comparison together.
 struct CompareRanks {
   comm::Communicator* ranks = nullptr;  // this one among them; null: it is alone
-  int here = 1;                         // of these on this machine
-  std::string backend = {};             // by which they exchange tensors
+  machine::RankPlacement placement{};
 };
 
 /// One rank among those of a comparison: the first one owns the folder and decides for all.
-class StudyRanks {
+class StudyRanks : public RunRanks {
  public:
   StudyRanks(const CompareRanks&, const std::string& device);
 
-  bool alone() const { return ranks_.size() == 1; }
-  bool leads() const { return ranks_.rank() == 0; }
-  comm::Communicator& communicator() { return ranks_; }
-  int here() const { return here_; }
-  const std::string& backend() const { return backend_; }
+  const machine::RankPlacement& placement() const { return placement_; }
   /// Takes their number into a configuration, whose steps then have the tokens of all.
-  void count_in(RunConfig&) const;
+  void count_in(RunConfig&);
 
-  /// The values of the first rank. All ranks call it.
+  /// The values of the first rank. All ranks call these.
   std::int64_t of_first(std::int64_t own);
   std::string of_first(const std::string& own);
   /// True where a rank says so.
   bool any(bool own);
-  /// parallel::long_work(), for which all ranks come.
-  void long_work(const std::function<void()>& work) { parallel::long_work(stream_, ranks_, work); }
+  /// parallel::work_of_first().
+  void first_works(const std::function<void()>& work) { parallel::work_of_first(stream_, all(), work); }
+  /// Whether the first rank finds it so. Other ranks do not look.
+  bool first_finds(const std::function<bool()>& look);
 
  private:
-  comm::SelfCommunicator self_;
-  comm::Communicator& ranks_;
-  int here_;
-  std::string backend_;
+  machine::RankPlacement placement_;
   Stream stream_;
 };
 

@@ -126,7 +126,7 @@ std::string error_text(const F& f) {
 }
 
 std::vector<std::int64_t> steps_of_first(Stream& stream, comm::Communicator& ranks, const CheckpointStore& store, std::int64_t before) {
-  std::vector<std::int64_t> own = ranks.rank() == 0 ? steps_before(store, before) : std::vector<std::int64_t>(), out;
+  std::vector<std::int64_t> own = steps_before(store, before), out;
   const std::int64_t count = parallel::of_first(stream, ranks, std::int64_t(own.size()));
   own.resize(std::size_t(count));
   for (const std::int64_t step : own) out.push_back(parallel::of_first(stream, ranks, step));

@@ -217,9 +217,21 @@ TEST(Resume, KeepsAsManyCheckpointsAsItIsTold) {
 TEST(Resume, OfAFolderInWhichAnotherProcessTrainsIsRefused) {
   const Runs runs;
   const std::string folder = runs.train().folder;
-  const RunLock other(folder);
+  const HeldFolder other(folder);
   const std::string message = error_of<IoError>([&] { runs.train(folder); });
   EXPECT_TRUE(has(message, folder) && has(message, "still going") && has(message, "process")) << message;
+}
+
+TEST(HeldFolder, OfAnotherRankWritesNothingAndIsInPlace) {
+  const Runs runs;
+  const std::string folder = runs.train().folder;
+  const HeldFolder first(folder), other;
+  int written = 0;
+  for (const HeldFolder* f : {&first, &other}) f->write("a", [&](const std::string& path) { written += path == folder + "/a"; });
+  EXPECT_EQ(written, 1);
+  fs::rename(folder, folder + "-moved");
+  EXPECT_FALSE(first.in_place());
+  EXPECT_TRUE(other.in_place());
 }
 
 TEST(Resume, WithoutAFolderMeansTheLastRunOfThatName) {

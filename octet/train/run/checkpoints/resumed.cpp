@@ -1,6 +1,7 @@
 #include "octet/train/run/checkpoints/resumed.hpp"
 
 #include "octet/machine/machine.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/run/folder/foreign_folder.hpp"
 #include "octet/train/run/engine/layer_change.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
@@ -12,9 +13,9 @@ Resumed resumed_run(const std::string& folder, const RunConfig& config, const Co
   if (folder.empty()) return out;
   const CheckpointStore store(checkpoint_folder(folder));
   std::vector<std::string> damaged;
-  if (ranks.leads()) require_no_links(folder), out.lock.emplace(folder);
   const Device device = machine::device_named(config.device);
   Stream stream(device, machine::machine_target(device));
+  parallel::work_of_first(stream, ranks.all(), [&] { require_no_links(folder), out.held = HeldFolder(folder); });
   out.checkpoint = newest_good(stream, ranks.all(), store, &damaged);
   for (const auto& sentence : damaged) out.told.emplace_back("checkpoint", sentence);
   if (!out.checkpoint) return out;

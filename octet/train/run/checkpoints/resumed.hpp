@@ -3,7 +3,7 @@
 #include "octet/train/checkpoint/manifest.hpp"
 #include "octet/train/run/config/corpus.hpp"
 #include "octet/train/run/engine/layer_change.hpp"
-#include "octet/train/run/folder/run_lock.hpp"
+#include "octet/train/run/folder/held_folder.hpp"
 #include "octet/train/run/ranks/run_ranks.hpp"
 
 namespace octet::train {
@@ -11,7 +11,7 @@ namespace octet::train {
 /// The run to resume, as it is found before anything of it is changed.
 struct Resumed {
   std::string folder{};                                     // "": the run is a new one
-  std::optional<RunLock> lock{};                            // of the first rank
+  HeldFolder held{};                                        // the same
   std::optional<Manifest> checkpoint{};                     // the newest good one
   PrecisionNow precision{};                                 // there; of a new run that of its first step
   std::vector<std::pair<std::string, std::string>> told{};  // kind and text of incidents before the record was open

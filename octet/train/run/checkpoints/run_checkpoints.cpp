@@ -54,8 +54,10 @@ std::string failure_text(const std::string& error) { return format("!{}: {}", ho
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const std::string& folder, const RunConfig& config, const std::string& text, StateOfRun& run)
+RunCheckpoints::RunCheckpoints(const std::string& folder, const HeldFolder& held, const RunConfig& config, const std::string& text,
+                               StateOfRun& run)
     : folder_(folder),
+      held_(held),
       config_(config.checkpoint),
       written_config_(config::to_toml(config)),
       text_(text),
@@ -100,9 +102,7 @@ RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
 void RunCheckpoints::return_to(std::int64_t step, const std::function<void(StateVisitor&)>& part) {
   read_state(store_.manifest(step), part);
   // No rank reads any more.
-  parallel::long_work(stream(), ranks(), [&] {
-    if (leads()) store_.forget_after(step);
-  });
+  parallel::work_of_first(stream(), ranks(), [&] { store_.forget_after(step); });
 }
 
 bool RunCheckpoints::due(std::int64_t step) {
@@ -163,7 +163,7 @@ std::vector<std::string> RunCheckpoints::told_by_ranks(const std::string& own, s
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (!texts[r].starts_with("!")) continue;
     whole = false;
-    if (leads()) not_saved(step, format("rank {} on {}", r, texts[r].substr(1)));
+    not_saved(step, format("rank {} on {}", r, texts[r].substr(1)));
   }
   return whole ? texts : std::vector<std::string>();
 }
@@ -228,7 +228,7 @@ std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step
     run_.visit_state(capture);
     Snapshot taken = capture.begin();
     snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes, snapshot.missing = std::move(taken.missing);
-    if (leads()) store_gemm_algorithms(folder_, stream().device());  // now with the forms of evaluation
+    store_gemm_algorithms(held_, stream().device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return e.what();
   } catch (const std::bad_alloc&) {

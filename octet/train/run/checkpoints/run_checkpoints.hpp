@@ -6,6 +6,7 @@
 #include "octet/train/checkpoint/saver.hpp"
 #include "octet/train/checkpoint/store.hpp"
 #include "octet/train/run/engine/state_of_run.hpp"
+#include "octet/train/run/folder/held_folder.hpp"
 
 namespace octet::train {
 
@@ -16,8 +17,8 @@ namespace octet::train {
 /// a full disk, none of the files is committed, and the incident names rank, host and file.
 class RunCheckpoints {
  public:
-  /// `folder`: of the run; `text`: as in Manifest.
-  RunCheckpoints(const std::string& folder, const RunConfig&, const std::string& text, StateOfRun&);
+  /// `folder`: of the run, as all ranks know it, and held(); `text`: as in Manifest.
+  RunCheckpoints(const std::string& folder, const HeldFolder& held, const RunConfig&, const std::string& text, StateOfRun&);
 
   /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
   /// so that their values were converted; "" where there are none. Throws DataError, IoError.
@@ -71,6 +72,7 @@ class RunCheckpoints {
   void not_saved(std::int64_t step, const std::string& why);
 
   std::string folder_;
+  const HeldFolder& held_;
   CheckpointConfig config_;
   std::string written_config_, text_;  // as in Manifest
   StateOfRun& run_;

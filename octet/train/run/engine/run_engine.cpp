@@ -1,14 +1,9 @@
 #include "octet/train/run/engine/run_engine.hpp"
 
-#include "octet/machine/machine.hpp"
 #include "octet/train/run/config/final_part.hpp"
 #include "octet/train/run/dry_run/planned_work.hpp"
 
 namespace octet::train {
-
-std::size_t EnginePlacement::available_bytes() const {
-  return machine::available_bytes(device) / std::size_t(device == Device::cpu ? ranks_here : 1);
-}
 
 void require_final_part(const RunConfig& c, const EnginePlacement& placement) {
   if (!scaling::has_final_part(c.recipe)) return;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "octet/data/loader.hpp"
+#include "octet/machine/machine.hpp"
 #include "octet/telemetry/ranks_facts.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/step.hpp"
@@ -21,7 +22,7 @@ struct EnginePlacement {
 
   DryRun dry_run(const EngineConfig& c) const { return train::dry_run(c, target, batch, accumulate, planned); }
   /// Free memory of the device that is this rank's.
-  std::size_t available_bytes() const;
+  std::size_t available_bytes() const { return machine::available_bytes(device, ranks_here); }
 };
 
 /// Throws ConfigError or DeviceError where the final part of a run, if it has one, could not run there as well.

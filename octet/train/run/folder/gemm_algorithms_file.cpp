@@ -10,17 +10,17 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t(16) << 20;
 
-std::string path_in(const std::string& run_folder) { return run_folder + "/gemm-plans.txt"; }
+constexpr const char* file = "gemm-plans.txt";
 
 }  // namespace
 
-void store_gemm_algorithms(const std::string& run_folder, Device device) {
+void store_gemm_algorithms(const HeldFolder& folder, Device device) {
   const std::string plans = machine::gemm_algorithms_text(device);
-  if (!plans.empty()) write_own_file(path_in(run_folder), plans);
+  if (!plans.empty()) folder.write(file, [&](const std::string& path) { write_own_file(path, plans); });
 }
 
 void replay_gemm_algorithms(const std::string& run_folder, Device device) {
-  const std::string path = path_in(run_folder);
+  const std::string path = run_folder + "/" + file;
   if (!exists(path)) return;
   const std::string plans = with_remedy("remove it", [&] { return read_file(path, most_bytes, Link::refuse); });
   if (!machine::replay_gemm_algorithms(device, plans))

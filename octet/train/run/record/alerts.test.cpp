@@ -54,7 +54,7 @@ TEST(RunAlerts, FollowFromTheRecordAlone) {
   Calm runs;
   const std::string folder = runs.resume_wildly(runs.train().folder);
   const telemetry::RunFacts facts = telemetry::read_run_facts(folder + "/run.json");
-  health::Monitor reader(runs.config.alerts, watch_of(runs.config, facts).subject);
+  health::Monitor reader(runs.config.alerts, watch_of(runs.config, facts, true).subject);
   std::vector<std::string> read, written;
   std::ifstream lines(folder + "/metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {

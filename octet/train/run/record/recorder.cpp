@@ -8,22 +8,6 @@
 #include "octet/telemetry/event_line.hpp"
 
 namespace octet::train {
-namespace {
-
-// Ranks without a folder have the state of rules, but rank 0 alone decides.
-health::AlertsConfig applied(const health::AlertsConfig& configured, bool leads) {
-  health::AlertsConfig out = configured;
-  out.enabled = configured.enabled && leads;
-  return out;
-}
-
-health::RecoveryConfig applied(const health::RecoveryConfig& configured, bool leads) {
-  health::RecoveryConfig out = configured;
-  if (!leads) out.mode = health::RecoveryConfig::Mode::off;
-  return out;
-}
-
-}  // namespace
 
 Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console, const Watch& watch)
     : folder_(std::move(folder)),
@@ -33,23 +17,25 @@ Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantiz
       console_(console),
       started_(monotonic_seconds()),
       surroundings_(folder_),
-      monitor_(applied(watch.alerts, !folder_.empty()), watch.subject),
-      policy_(applied(watch.recovery, !folder_.empty()), watch.alerts, watch.subject) {
+      monitor_(watch.alerts, watch.subject),
+      policy_(watch.recovery, watch.alerts, watch.subject) {
   use(quantizers);
   const health::AlertsConfig& alerts = watch.alerts;
-  if (alerts.enabled && !folder_.empty() && !alerts.command.empty())
+  if (alerts.enabled && !alerts.command.empty())
     command_.emplace(alerts.command, alerts.command_seconds, [](const std::string& text) { log::warn("{}", text); });
 }
 
-Recorder::Watch watch_of(const RunConfig& config, const telemetry::RunFacts& facts) {
-  return {.alerts = config.alerts,
-          .recovery = config.recovery,
-          .subject = {.quantizers = facts.quantizers,
-                      .shared_scales = facts.ranks.shared_scales,
-                      .steps = facts.steps,
-                      .checkpoint_steps = config.checkpoint.every,
-                      .checkpoint_seconds = 60 * config.checkpoint.minutes},
-          .run = facts.name};
+Recorder::Watch watch_of(const RunConfig& config, const telemetry::RunFacts& facts, bool decides) {
+  Recorder::Watch out{.alerts = config.alerts,
+                      .recovery = config.recovery,
+                      .subject = {.quantizers = facts.quantizers,
+                                  .shared_scales = facts.ranks.shared_scales,
+                                  .steps = facts.steps,
+                                  .checkpoint_steps = config.checkpoint.every,
+                                  .checkpoint_seconds = 60 * config.checkpoint.minutes},
+                      .run = facts.name};
+  if (!decides) out.alerts.enabled = false, out.recovery.mode = health::RecoveryConfig::Mode::off;
+  return out;
 }
 
 void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - elapsed; }
@@ -57,6 +43,7 @@ void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - el
 double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
 void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, std::int64_t skipped) {
+  if (folder_.empty()) return;
   board_.emplace(folder_, facts.quantizers, step, skipped, facts.ranks.shared_scales);
   board_->add_plan(step, facts.plan);
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });

@@ -28,7 +28,7 @@ class Recorder {
     health::Subject subject;
     std::string run;
   };
-  /// Opens metrics.jsonl of the run's folder, "": nothing is written, and no rule is applied. Throws IoError, ConfigError.
+  /// Opens metrics.jsonl of the run's folder, "": nothing is written. Throws IoError, ConfigError.
   Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind, const Watch&);
 
   /// Forgets the events of an earlier attempt that left no checkpoint.
@@ -101,6 +101,7 @@ class Recorder {
   std::optional<health::Command> command_;
 };
 
-Recorder::Watch watch_of(const RunConfig&, const telemetry::RunFacts&);
+/// The rules of a run. A rank that does not decide has their state, and applies none.
+Recorder::Watch watch_of(const RunConfig&, const telemetry::RunFacts&, bool decides);
 
 }  // namespace octet::train

@@ -87,7 +87,7 @@ std::string trace_of_ranks(Stream& stream, comm::Communicator& ranks, const tele
   const std::string events = telemetry::trace_events(own, {ranks.rank(), name});
   std::vector<std::string> all;
   for (int r = 0; r < ranks.size(); ++r) all.push_back(told_by(stream, ranks, r, events));
-  return ranks.rank() == 0 ? telemetry::trace_text(all) : "";
+  return telemetry::trace_text(all);
 }
 
 }  // namespace octet::train

@@ -48,7 +48,7 @@ class StepTracer final : public PhaseListener, comm::CallListener {
   telemetry::StepTrace trace_;
 };
 
-/// The file of all ranks' traces, on rank 0; "" on the others. All ranks call it.
+/// The file of all ranks' traces, the same on each of them. All ranks call it.
 std::string trace_of_ranks(Stream&, comm::Communicator&, const telemetry::StepTrace& own);
 
 }  // namespace octet::train

@@ -29,7 +29,7 @@ void Recovery::warn_of_layers() {
   const std::string own = never_possible(config_, run_.engine);
   const std::vector<std::string> all = parallel::gathered(run_.engine.engine().stream, ranks_.all(), own);
   const auto found = std::ranges::find_if(all, [](const std::string& obstacle) { return !obstacle.empty(); });
-  if (found != all.end() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", *found);
+  if (found != all.end()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", *found);
 }
 
 void Recovery::decide() {

@@ -114,7 +114,7 @@ TEST(RunRecovery, ThatAdvisesHasTheBitsOfARunWithoutIt) {
 TEST(RunRecovery, FollowsFromTheRecordAlone) {
   const SeveralRungs runs;
   const std::string folder = runs.train().folder;
-  const health::Subject subject = watch_of(runs.config, telemetry::read_run_facts(folder + "/run.json")).subject;
+  const health::Subject subject = watch_of(runs.config, telemetry::read_run_facts(folder + "/run.json"), true).subject;
   health::Monitor monitor(runs.config.alerts, subject);
   health::Policy policy(runs.config.recovery, runs.config.alerts, subject);
   std::vector<std::string> made, written;

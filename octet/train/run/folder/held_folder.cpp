@@ -1,4 +1,4 @@
-#include "octet/train/run/folder/run_lock.hpp"
+#include "octet/train/run/folder/held_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,22 +12,23 @@
 
 namespace octet::train {
 
-RunLock::RunLock(const std::string& folder) : path_(folder + "/.lock"), file_(open_own_file(path_, O_RDWR | O_CREAT, "lock")) {
-  if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+HeldFolder::HeldFolder(const std::string& folder) : folder_(folder), lock_(open_own_file(folder + "/.lock", O_RDWR | O_CREAT, "lock")) {
+  if (::flock(lock_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     char holder[32] = {};
-    const ssize_t n = ::pread(file_.number(), holder, sizeof holder - 1, 0);
+    const ssize_t n = ::pread(lock_.number(), holder, sizeof holder - 1, 0);
     throw IoError(format("{} belongs to a run that is still going{}: stop that one first, or train into another folder", printable(folder),
                          n > 0 ? ", process " + printable(holder) : ""));
   }
   // For that message alone: a failure to write it is no failure to lock.
   const std::string mine = to_text(::getpid());
-  if (::ftruncate(file_.number(), 0) == 0 && ::pwrite(file_.number(), mine.data(), mine.size(), 0) < 0) return;
+  if (::ftruncate(lock_.number(), 0) == 0 && ::pwrite(lock_.number(), mine.data(), mine.size(), 0) < 0) return;
 }
 
-bool RunLock::in_place() const {
+bool HeldFolder::in_place() const {
+  if (folder_.empty()) return true;
   struct stat mine {
   }, there{};
-  return ::fstat(file_.number(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+  return ::fstat(lock_.number(), &mine) == 0 && ::stat((folder_ + "/.lock").c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
          mine.st_ino == there.st_ino;
 }
 
