@@ -65,8 +65,8 @@ std::vector<std::unique_ptr<Layer>> make_ahead(const ModelShape& shape, const Bl
 
 // The last chunk has a copy of one that is tied, or that further tokens read, which the first chunk counts and saves.
 Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
-  const Shape whole{shape.padded_vocabulary(), shape.width};
-  return copy ? Cut::copied(whole, 2, false) : nn::own_rows(p, whole);
+  const Cut own = nn::own_rows(p, {shape.padded_vocabulary(), shape.width});
+  return copy ? own.shared(2, false) : own;
 }
 
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {

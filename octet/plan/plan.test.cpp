@@ -338,7 +338,9 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
-  EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .pipeline = 2, .data = 2}, job_of(4096, 256, 8), gpu), ConfigError);
+  train::RunConfig of_whole_matrices = run;
+  of_whole_matrices.optim.name = "muon";
+  EXPECT_THROW(write_job(scratch.at("other"), of_whole_matrices, {.tensor = 2, .data = 4}, job_of(4096, 256, 8), gpu), ConfigError);
   write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .schedule = schedule_of(3, false), .chunks = 3}, job_of(4096, 256, 8),
             gpu);
   config::read_toml_file(scratch.at("stages/plan.toml"), back);
