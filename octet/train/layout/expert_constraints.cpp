@@ -41,7 +41,6 @@ Constraints of_experts() {
              s.expert_room);
        }},
       wide_sums(experts),
-      no_average(experts),
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {

@@ -41,7 +41,6 @@ Constraints of_pipeline() {
        }},
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
-      no_average(pipeline),
       {here, pipeline, "No further tokens are predicted (`model.mtp_depth` is 0), if tensor ranks divide the embedding.",
        [](const Layout& l, const Subject& s) { return s.shape.mtp_depth == 0 || l.tensor == 1; },
        says("with ranks.tensor > 1, the last stage's embedding, which further tokens read, would have copies and parts; choose one of the "

@@ -205,7 +205,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
-    for (const char* part : {"model.", "optimizer.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
+    for (const char* part : {"model.", "optimizer.", "average.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
   });
 }
 
