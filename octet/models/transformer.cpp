@@ -28,9 +28,11 @@ Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling
                             : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p, o);
 }
 
-std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
+// Each member adds those of the tokens whose rows of the embedding it has.
+std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width, const nn::Partition& p) {
   if (positions == 0) return nullptr;
-  auto table = std::make_unique<Parameter>("positions.weight", Shape{positions, width}, Init{}, ParameterRole::position);
+  const Shape shape{positions, width};
+  auto table = std::make_unique<Parameter>("positions.weight", shape, Init{}, ParameterRole::position, nn::own_copy(p, shape));
   table->gradient.add_use(GradientUse::sum);
   return table;
 }
@@ -69,6 +71,8 @@ Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy)
   return copy ? own.shared(2, false) : own;
 }
 
+std::int64_t whole_sequence(const TokenBatch& b) { return b.part ? b.part.whole : b.sequence; }
+
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
   return {p.member() * rows, p.members() * rows};
@@ -85,7 +89,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {nn::own_range(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
                  cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
-      positions_(make_positions(learned_positions, shape.width)),
+      positions_(make_positions(learned_positions, shape.width, partition_)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       ahead_(make_ahead<Ahead, Block>(shape, config, {shape.norm_eps, norm_offset}, options, precision)),
       norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
@@ -99,9 +103,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
   routers_ = nn::Routers(
       {.layers = e.layers_before(shape.all_layers()), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
   declare_uses();
-  check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
-        shape.family);
-  check(!sequences_.divides() || !positions_, "model: {} takes no parts of sequences", shape.family);
+  check(!partition_.divides() || !options.quantize_residual, "model: {} has parts that members cannot divide", shape.family);
 }
 
 template <class Block, class Norm>
@@ -172,7 +174,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& x) {
   const Scope scope(stream);
   const Tensor all = partition_.all_rows(stream, x), places = batch.cache->places();
-  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, batch.sequence); };
+  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, whole_sequence(batch)); };
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = tokens,
                                   .out = all,
@@ -180,7 +182,8 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
                                   .document_starts = batch.document_starts,
                                   .descale = embedding_.value.tensor_descale(),
                                   .rows = own_table(partition_, embedding_),
-                                  .places = places});
+                                  .places = places,
+                                  .part = batch.part});
   partition_.reduce_exactly(stream, all, x);
   of_embedding_.apply(stream, x);
   stream.observe("embedding", "y", x);
@@ -349,9 +352,10 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   ops::embedding_backward(stream, {.dy = all,
                                    .tokens = tokens,
                                    .dtable = sum(embedding_),
-                                   .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
+                                   .dpositions = positions_ ? sum(*positions_).rows(0, whole_sequence(batch)) : Tensor{},
                                    .document_starts = batch.document_starts,
-                                   .rows = own_table(partition_, embedding_)});
+                                   .rows = own_table(partition_, embedding_),
+                                   .part = batch.part});
   of_table.end(stream);
   if (positions_) positions_->gradient.done(stream);
 }
