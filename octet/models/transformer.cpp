@@ -108,11 +108,11 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::declare_uses() {
-  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum, embedding_pass);
   check(ahead_.empty() || (!positions_ && shape_.multipliers.logits_divisor == 1), "model: {} has parts without multi-token prediction",
         shape_.family);
   if (!has_head(chunks_.back())) return;
-  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum), head_.add_loss();
+  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum, ahead_pass), head_.add_loss();
 }
 
 // In scratch, or empty without windows.
@@ -313,7 +313,7 @@ void Transformer<Block, Norm>::backward_ahead(Stream& stream, const TokenBatch& 
     open(stream, number);
     ahead_[k]->backward(stream, context(batch, keys, saved.routing, number), saved.ahead[k], de, k > 0 ? saved.ahead[k - 1].dn : saved.dn,
                         pass);
-    embed_backward(stream, batch, batch.ahead[k].tokens, de);
+    embed_backward(stream, batch, batch.ahead[k].tokens, de, ahead_pass);
   }
 }
 
@@ -337,11 +337,11 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     open(stream, number);
     block(number).backward(stream, context(batch, keys, saved.routing, number), d, saved.blocks[i], pass);
   }
-  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d);
+  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d, embedding_pass);
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d) {
+void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d, int pass) {
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
   const Scope scope(stream);
@@ -356,7 +356,7 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
                                    .document_starts = batch.document_starts,
                                    .rows = own_table(partition_, embedding_),
                                    .part = batch.part});
-  of_table.end(stream);
+  of_table.end(stream, pass);
   if (positions_) positions_->gradient.done(stream);
 }
 

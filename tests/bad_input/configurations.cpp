@@ -230,11 +230,6 @@ std::vector<Case> of_states() {
              {"model.router_kept_groups = 1", "at least model.experts_per_token = 3 of the 8 experts"}),
       values("further_tokens_of_another_family", "--set model.size=llama-tiny --set model.mtp_depth=1",
              {"model.mtp_depth = 1", "family llama predict no further tokens", "choose deepseek_v3"}),
-      values("further_tokens_on_stages_that_fold",
-             "--set model.size=deepseek-v3-tiny --set model.layers=4 --set model.mtp_depth=1 --set ranks.pipeline=2 --set "
-             "ranks.pipeline_schedule=dualpipe_v "
-             "--set train.accumulate=4",
-             {"ranks.pipeline_schedule = \"dualpipe_v\"", "choose another schedule, or model.mtp_depth = 0"}),
       values("no_block_with_experts", "--set model.size=moe-tiny --set model.dense_layers=4096",
              {"none of the blocks has experts", "model.dense_layers = 4096"}),
       values("a_score_of_routers_unknown", "--set model.size=moe-tiny --set model.router_score=sigmod",

@@ -73,6 +73,18 @@ TEST(TiedTables, OnTensorRanksOfStagesHaveOneStateAndTheMemoryOfTheirPlan) {
   expect_planned_memory(config, all);
 }
 
+// On the first stage, which has both ends, parts of the gradient come from different micro-batches.
+TEST(TiedTables, ThereAndBackHaveTheGradientsAndLossesOfOneRank) {
+  EngineConfig config = config_of("fp32");
+  config.ranks.schedule = parallel::Schedule::dualpipe_v;
+  const MeshSteps one = steps_on(config, {}, 8);
+  for (const Mesh& mesh : {Mesh{.pipeline = 2}, {.data = 2, .pipeline = 2, .zero = 1}, {.tensor = 2, .pipeline = 2}})
+    expect_near(config, mesh, one, 1e-5, 8);
+  config.precision.recipe = "delayed";
+  expect_near(config, {.pipeline = 2}, steps_on(config, {}), 1e-3);  // a code of a later step may be another
+  expect_planned_memory(config, {.pipeline = 2});
+}
+
 // Also in 8 bits, whose scales are those of whole tables.
 TEST(TiedTables, AreTheSameOnBothEndsOfEachTensorRank) {
   EngineConfig config = config_of("current");
