@@ -112,8 +112,7 @@ void require_precision(const LayoutOptions& o, const train::RunConfig& c, plan::
 
 // Of the run, for the rules of layouts. The precision that it does not ask for is the default.
 train::Subject options_of(const train::RunConfig& c) {
-  train::Subject s{
-      .codes_attention = scaling::codes_attention(c.recipe), .optimizer = c.optim, .average = c.train.average > 0, .comm = c.comm};
+  train::Subject s{.codes_attention = scaling::codes_attention(c.recipe), .optimizer = c.optim, .comm = c.comm};
   (is_eight_bit(c.recipe) ? s.eight_bit_recipe : s.recipe) = c.recipe.recipe;
   if (!is_eight_bit(c.recipe)) s.eight_bit_recipe = default_fp8_recipe;
   return s;

@@ -168,7 +168,7 @@ std::int64_t AdaptedWeight::rows() const {
 
 std::vector<AdaptedWeight> adapted_weights(const ModelShape& shape, const AdapterConfig& c) {
   scaling::Precision precision{scaling::PrecisionConfig{}};
-  return adapted_weights(*make_model(shape, {}, precision), c);
+  return adapted_weights(*make_model(shape.of_files(), {}, precision), c);
 }
 
 namespace {

@@ -49,7 +49,8 @@ struct AdaptedWeight {
   std::string stem() const { return parameter.substr(0, parameter.rfind("weight")); }
 };
 
-/// The weights that have adapters, in the order of the model. A target is the name of a module or its end behind a point, as in PEFT, and
+/// The weights that have adapters, in the order of the model. Layers that predict further tokens have none: PEFT's models do not have these
+/// layers. A target is the name of a module or its end behind a point, as in PEFT, and
 /// "all-linear" is every linear layer of blocks but experts and their routers. Experts have the names of transformers' parameters, as in
 /// PEFT's target_parameters: "mlp.experts.gate_up_proj" and "mlp.experts.down_proj". Throws ConfigError naming lora.targets for one that
 /// matches nothing, one expert, a router, or the head, lora.rank for one beyond a matrix, lora.dropout with experts, which PEFT does not

@@ -57,7 +57,7 @@ struct Abilities {
 ModelFamily rotary(std::string_view name, std::vector<ModelSize> (*sizes)(),
                    std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&), HuggingFaceFormat format,
                    GgufFormat gguf, const Abilities& can = {}) {
-  return {name, sizes, make, std::move(format), true, true, true, can.experts, can.latent, can.ahead, can.norms_of_all_heads, gguf};
+  return {name, sizes, make, std::move(format), true, true, true, true, can.experts, can.latent, can.ahead, can.norms_of_all_heads, gguf};
 }
 
 Registry& registry() {
@@ -66,7 +66,7 @@ Registry& registry() {
     r.add(rotary("llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), {"llama", true}));
     r.add(rotary("qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), {"qwen2"}));
     r.add(rotary("qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), {"qwen3"}));
-    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
+    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, true, true, false});
     r.add(rotary("mistral", models::mistral_sizes, models::make_mistral, models::mistral_hugging_face(), {"llama", true}));
     r.add(rotary("smollm3", models::smollm3_sizes, models::make_smollm3, models::smollm3_hugging_face(), {"smollm3", true}));
     r.add(rotary("granite", models::granite_sizes, models::make_granite, models::granite_hugging_face(), {"granite", true}));

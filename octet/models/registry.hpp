@@ -27,6 +27,7 @@ struct ModelFamily {
   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&);
   HuggingFaceFormat hugging_face;
   bool rotary = true;               // positions are rotations: the shape's rope_* count
+  bool parts = true;                // members of ModelOptions::sequences have parts of sequences
   bool divides = false;             // members of ModelOptions::partition have parts of the model
   bool gated = true;                // an MLP has three matrices, else two
   bool experts = false;             // layers have experts: the shape's experts count

@@ -29,9 +29,11 @@ Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling
                             : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p, o);
 }
 
-std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
+// Each member adds those of the tokens whose rows of the embedding it has.
+std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width, const nn::Partition& p) {
   if (positions == 0) return nullptr;
-  auto table = std::make_unique<Parameter>("positions.weight", Shape{positions, width}, Init{}, ParameterRole::position);
+  const Shape shape{positions, width};
+  auto table = std::make_unique<Parameter>("positions.weight", shape, Init{}, ParameterRole::position, nn::own_copy(p, shape));
   table->gradient.add_use(GradientUse::sum);
   return table;
 }
@@ -66,9 +68,11 @@ std::vector<std::unique_ptr<Layer>> make_ahead(const ModelShape& shape, const Bl
 
 // The last chunk has a copy of one that is tied, or that further tokens read, which the first chunk counts and saves.
 Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
-  const Shape whole{shape.padded_vocabulary(), shape.width};
-  return copy ? Cut::copied(whole, 2, false) : nn::own_rows(p, whole);
+  const Cut own = nn::own_rows(p, {shape.padded_vocabulary(), shape.width});
+  return copy ? own.shared(2, false) : own;
 }
+
+std::int64_t whole_sequence(const TokenBatch& b) { return b.part ? b.part.whole : b.sequence; }
 
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
@@ -86,7 +90,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {nn::own_range(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
                  cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
-      positions_(make_positions(learned_positions, shape.width)),
+      positions_(make_positions(learned_positions, shape.width, partition_)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       ahead_(make_ahead<Ahead, Block>(shape, config, {shape.norm_eps, norm_offset}, options, precision)),
       norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
@@ -100,18 +104,16 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
   routers_ = nn::Routers(
       {.layers = e.layers_before(shape.all_layers()), .experts = e.number, .choices = e.chosen, .biased = e.biased, .balance = e.balance});
   declare_uses();
-  check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
-        shape.family);
-  check(!sequences_.divides() || !positions_, "model: {} takes no parts of sequences", shape.family);
+  check(!partition_.divides() || !options.quantize_residual, "model: {} has parts that members cannot divide", shape.family);
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::declare_uses() {
-  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum, embedding_pass);
   check(ahead_.empty() || (!positions_ && shape_.multipliers.logits_divisor == 1), "model: {} has parts without multi-token prediction",
         shape_.family);
   if (!has_head(chunks_.back())) return;
-  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum), head_.add_loss();
+  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum, ahead_pass), head_.add_loss();
 }
 
 // In scratch, or empty without windows.
@@ -173,7 +175,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& x) {
   const Scope scope(stream);
   const Tensor all = partition_.all_rows(stream, x), places = batch.cache->places();
-  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, batch.sequence); };
+  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, whole_sequence(batch)); };
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = tokens,
                                   .out = all,
@@ -181,7 +183,8 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
                                   .document_starts = batch.document_starts,
                                   .descale = embedding_.value.tensor_descale(),
                                   .rows = own_table(partition_, embedding_),
-                                  .places = places});
+                                  .places = places,
+                                  .part = batch.part});
   partition_.reduce_exactly(stream, all, x);
   of_embedding_.apply(stream, x);
   stream.observe("embedding", "y", x);
@@ -319,7 +322,7 @@ void Transformer<Block, Norm>::backward_ahead(Stream& stream, const TokenBatch& 
     open(stream, number);
     ahead_[k]->backward(stream, context(batch, keys, saved.routing, number), saved.ahead[k], de, k > 0 ? saved.ahead[k - 1].dn : saved.dn,
                         pass);
-    embed_backward(stream, batch, batch.ahead[k].tokens, de);
+    embed_backward(stream, batch, batch.ahead[k].tokens, de, ahead_pass);
   }
 }
 
@@ -343,11 +346,11 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     open(stream, number);
     block(number).backward(stream, context(batch, keys, saved.routing, number), d, saved.blocks[i], pass);
   }
-  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d);
+  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d, embedding_pass);
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d) {
+void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d, int pass) {
   if (!nn::trains(embedding_)) return;
   of_embedding_.apply(stream, d);
   const Scope scope(stream);
@@ -358,10 +361,11 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
   ops::embedding_backward(stream, {.dy = all,
                                    .tokens = tokens,
                                    .dtable = sum(embedding_),
-                                   .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
+                                   .dpositions = positions_ ? sum(*positions_).rows(0, whole_sequence(batch)) : Tensor{},
                                    .document_starts = batch.document_starts,
-                                   .rows = own_table(partition_, embedding_)});
-  of_table.end(stream);
+                                   .rows = own_table(partition_, embedding_),
+                                   .part = batch.part});
+  of_table.end(stream, pass);
   if (positions_) positions_->gradient.done(stream);
 }
 

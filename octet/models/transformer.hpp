@@ -55,11 +55,13 @@ class Transformer final : public Model {
 
   bool embeds(const ModelChunk& p) const { return p.first == 0; }
   bool has_head(const ModelChunk& p) const { return p.end == int(shape_.layers); }
+  // Passes of the gradient of embedding besides the head's, which is 0: backward of the chunk with the head, and of the one that embeds.
+  static constexpr int ahead_pass = 1, embedding_pass = 2;
   Block& block(int number) { return *blocks_[std::size_t(number)]; }
   ModelChunk chunk_of(const StageBoundary&) const;
   Saved& saved_in(Region);
   void embed(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& x);
-  void embed_backward(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& d);
+  void embed_backward(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& d, int pass);
   void declare_uses();
   bool sums_wait(const Stream&, const Tensor& x) const;
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const StageBoundary&, const scaling::Pass&);

@@ -8,14 +8,14 @@ GradientAccumulator::GradientAccumulator(Stream& stream, Parameter& p, DType typ
   p.gradient.bind(Stored::plain(stream.zeros(p.shape, type, Lifetime::scratch, Category::workspace)), p.gradient.draws());
 }
 
-void GradientAccumulator::end(Stream& stream) {
+void GradientAccumulator::end(Stream& stream, int pass) {
   if (!used_) return;
   if (codes_) {
     const Tensor sum = parameter_.gradient.stored().values();
     parameter_.gradient.bind(codes_, parameter_.gradient.draws());
     add_codes(stream, parameter_, sum);
   }
-  sum_done(stream, parameter_);
+  sum_done(stream, parameter_, pass);
 }
 
 }  // namespace octet::nn

@@ -11,8 +11,8 @@ class GradientAccumulator {
  public:
   /// Scratch of `type`, f32 or bf16, that lives until the caller's scope ends; only if `used`. The parameter outlives this.
   GradientAccumulator(Stream&, Parameter&, DType type, bool used = true);
-  /// The use is complete. Before it the gradient has the parts of this micro-batch alone.
-  void end(Stream&);
+  /// The use is complete, of that pass of a micro-batch. Before it the gradient has the parts of this micro-batch alone.
+  void end(Stream&, int pass = 0);
 
  private:
   Parameter& parameter_;

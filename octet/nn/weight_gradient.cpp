@@ -48,8 +48,8 @@ Tensor sum_target(Stream& stream, Parameter& p) {
   return stream.empty(p.shape, DType::f32, Lifetime::scratch, Category::workspace);
 }
 
-void sum_done(Stream& stream, Parameter& p) {
-  if (trains(p)) p.gradient.done(stream);
+void sum_done(Stream& stream, Parameter& p, int pass) {
+  if (trains(p)) p.gradient.done(stream, pass);
 }
 
 }  // namespace octet::nn

@@ -73,6 +73,6 @@ class RoundProducts final : public GradientProducts {
 /// Where an op that only adds puts its sum, f32 of the parameter's shape: scratch where the parameter does not train.
 Tensor sum_target(Stream&, Parameter&);
 /// That use is complete.
-void sum_done(Stream&, Parameter&);
+void sum_done(Stream&, Parameter&, int pass = 0);
 
 }  // namespace octet::nn

@@ -124,7 +124,7 @@ void GradientSums::begin_micro_batch(int micro_batch) {
 
 void GradientSums::require_done() const {
   for (const auto& part : bucket_sums_)
-    check(part->pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part->pending,
+    check(part->pending == 0, "{} passes have not completed gradients of {}'s bucket, so their sum over ranks is missing", part->pending,
           part->bucket->parameters.front()->path);
 }
 
@@ -198,6 +198,11 @@ void GradientSums::sum_copies(Stream& stream, const BucketSum& part, const Store
   ops::stored_sum(stream, {.parts = own, .sum = Stored::plain(values)});
   part.copies.all_reduce(stream, values, comm::Reduction::sum);
   ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = own});
+}
+
+void GradientSums::BucketSum::expect() {
+  pending = 0;
+  for (const Parameter* p : bucket->parameters) pending += std::size_t(p->gradient.passes());
 }
 
 Stored GradientSums::BucketSum::own_part(const Stored& whole) const {

@@ -76,12 +76,12 @@ class GradientSums final : public GradientListener {
     Wire wire;
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
     bool leads = false;                      // of all ranks with a part of it, or a copy: this one saves its factors
-    std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
+    std::size_t pending = 0;                 // passes of the micro-batch to exchange that have not completed their parameters
 
     BucketSum(const nn::Bucket& b, const Sharers& s, Wire w)
         : bucket(&b), ranks(s.of(b)), owners(s.owners_of(b)), copies(s.copies), wire(w) {}
     virtual ~BucketSum() = default;
-    void expect() { pending = bucket->parameters.size(); }
+    void expect();
     virtual void begin_micro_batch() {}
     /// Whether values of this micro-batch are exchanged when backward has completed them.
     virtual bool exchanges(int micro_batch, int micro_batches) const = 0;

@@ -14,6 +14,9 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
   if (scalars) ranks.all_reduce(stream, scalars.reshaped({scalars.count()}), comm::Reduction::max);
 }
 
+// Whether it has copies that are values.
+bool has_values(const nn::Bucket& b) { return !b.codes && b.shard.shards(nn::Sharded::masters); }
+
 }  // namespace
 
 ShardedWeights::ShardedWeights(Stream& stream, Stream* side, const Sharers& ranks, nn::Parameters& parameters,
@@ -31,13 +34,39 @@ void ShardedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   if (!shards_masters()) return;
   for (const Tensor& t : scalars) share_maxima(stream, ranks_.owners, t);
   for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_.owners, t);
-  for (const nn::Bucket& b : parameters_.buckets()) {
-    if (b.codes || !b.shard.shards(nn::Sharded::masters)) continue;
-    if (!b.master_is_copy()) copy_own_part(stream, b);
-    if (!b.in_turn) gather(stream, b);
-  }
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (has_values(b) && !b.master_is_copy()) copy_own_part(stream, b);
+  gather_copies(stream);
+}
+
+void ShardedWeights::gather_copies(Stream& stream) {
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (has_values(b) && !b.in_turn) gather(stream, b);
   parameters_.mark_changed();
   gathers_.forget();
+}
+
+bool ShardedWeights::reads_master(const ParameterSlice& s) const {
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (std::ranges::find(b.parameters, s.parameter) != b.parameters.end())
+      return !b.shard.shards(nn::Sharded::masters) || b.master_is_copy();
+  return false;
+}
+
+void ShardedWeights::publish_instead(Stream& stream, std::span<const Tensor> values) {
+  if (!shards_masters()) return;
+  for (const nn::Bucket& b : parameters_.buckets()) {
+    if (!has_values(b) || b.master_is_copy()) continue;
+    const std::int64_t begin = b.shard.own_masters(b.count).first;
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+      const auto at = std::ranges::find(parameters_.list(), b.parameters[i]) - parameters_.list().begin();
+      const Tensor& x = values[std::size_t(at)];
+      if (x.count() == 0) continue;
+      const Tensor to = b.copies_part.rows(b.first[i] + nn::slice_of(b, i).first - begin, x.count());
+      ops::stored_sum(stream, {.parts = Stored::plain(x.reshaped({x.count()})), .sum = {.codes = to, .storage = b.copies}});
+    }
+  }
+  gather_copies(stream);
 }
 
 void ShardedWeights::encode(Stream& stream, const scaling::Pass& pass) {

@@ -19,6 +19,11 @@ class ShardedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of sharded variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
   void publish(Stream&, std::span<const Tensor> scalars);
+  /// The same of other values than masters, f32 of each of Parameters::slices(), until the next publish(). Masters that modules read, as
+  /// reads_master() says, are left to the caller.
+  void publish_instead(Stream&, std::span<const Tensor> values);
+  /// Whether the slice's master is also what modules of this rank read of it.
+  bool reads_master(const ParameterSlice&) const;
   /// Copies that are codes become new, by the scales that quantizers have now, if a weight changed since: one collective for all maxima,
   /// and one per bucket. With a pass that records, quantizers measure the own part. Before layers are refreshed with this pass.
   void encode(Stream&, const scaling::Pass&);
@@ -32,6 +37,7 @@ class ShardedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  private:
   bool shards_masters() const { return parameters_.shard().shards(nn::Sharded::masters); }
   void copy_own_part(Stream&, const nn::Bucket&);
+  void gather_copies(Stream&);
   void gather(Stream&, const nn::Bucket&);
   void gather_block(Stream&, int block, Needed);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;

@@ -46,7 +46,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
       beside_products_(work_beside(activation_queue_.get())),
       in_turn_(*beside_products_, axes.turns_of_rows()),
-      copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
+      copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters, ends),
       of_ends_(stages_of(axes, trains && ends != nullptr)),
       gradient_sums_(stream, gradient_queue_.get(), sharers_of(axes, trains), {ends, of_ends_ ? *of_ends_ : axes.alone()}, parameters, c,
                      copied_gradients_),

@@ -56,9 +56,9 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   return c;
 }
 
-MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
+MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers, std::int64_t ahead) const {
   train::EngineConfig c = config_of(l);
-  c.shape.layers = layers;
+  c.shape.layers = layers, c.shape.mtp_depth = ahead;
   return train::dry_run(c, target_, l.micro_batch, std::min<std::int64_t>(2, job_.micro_batches(l))).memory;
 }
 
@@ -88,7 +88,7 @@ LayerMemory DryMemory::layer_memory(const Layout& l) {
   if (found != known_.end()) {
     out = found->second;
   } else {
-    const StageMemory a = sorted(run(l, few)), b = sorted(run(l, more));
+    const StageMemory a = sorted(run(l, few, 0)), b = sorted(run(l, more, 0));
     out.layer = combined(1.0 / (more - few), b, -1.0 / (more - few), a);
     StageMemory rest = combined(1, a, -double(few), out.layer);
     out.layer.working = std::max(0.0, out.layer.working);
@@ -100,11 +100,12 @@ LayerMemory DryMemory::layer_memory(const Layout& l) {
                                 .optimizer = part * rest.optimizer};
     out.rest = {.activations = rest.activations, .working = rest.working + double(config_.shape.layers) * out.layer.working};
     out.layer.working = 0;
+    if (const std::int64_t ahead = config_.shape.mtp_depth; ahead > 0) out.ahead = combined(1, sorted(run(l, few, ahead)), -1, a);
     known_.emplace(key, out);
   }
   // Tensor parallelism divides matrices, and with sequence parallelism activations, too.
   const double t = double(stage.tensor) / double(l.tensor);
-  for (StageMemory* m : {&out.layer, &out.embedding, &out.head}) *m = combined(t, *m, 0, {});
+  for (StageMemory* m : {&out.layer, &out.embedding, &out.head, &out.ahead}) *m = combined(t, *m, 0, {});
   out.rest.activations *= t;
   return out;
 }

@@ -9,8 +9,9 @@
 
 namespace octet::plan {
 
-/// By dry runs of this program on the null device. Two runs of few blocks give the bytes per block and those besides blocks. They have the
-/// job's data axis and stage of ZeRO, and its tensor and context axes where this version trains them. Other axes divide these bytes.
+/// By dry runs of this program on the null device. Two runs of few blocks give the bytes per block and those besides blocks, a third one
+/// those of layers that predict further tokens. They have the job's data axis and stage of ZeRO, and its tensor and context axes where this
+/// version trains them. Other axes divide these bytes.
 class DryMemory : public MemorySource {
  public:
   /// `config`: of the run, with its recipe. `plain`: the recipe of layouts without 8-bit operands.
@@ -28,7 +29,7 @@ class DryMemory : public MemorySource {
   MemoryPeak arena(const Layout&) const;
 
  private:
-  MemoryPeak run(const Layout&, std::int64_t layers) const;
+  MemoryPeak run(const Layout&, std::int64_t layers, std::int64_t ahead) const;
   MemoryPeak arena(const Layout&, std::int64_t micro_batches) const;
   train::EngineConfig config_of(const Layout&) const;
   Layout stage_of(const Layout&) const;

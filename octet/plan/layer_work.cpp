@@ -46,6 +46,12 @@ std::vector<Product> expert_products(const PlannedModel& m, const Layout& l, dou
   return out;
 }
 
+std::vector<Product> joining_products(const PlannedModel& m, double tokens) {
+  std::vector<Product> out;
+  add_matrix(out, tokens, 2 * double(m.shape.width), double(m.shape.width), 1);
+  return out;
+}
+
 double seconds_of(const std::vector<Product>& products, const machine::MachineConstants& c, double gain) {
   double operations = 0, bytes = 0, idle = 0;
   for (const Product& p : products) {

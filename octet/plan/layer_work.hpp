@@ -24,6 +24,9 @@ std::vector<Product> dense_products(const PlannedModel&, const Layout&, double t
 /// tile more per expert, since rows of an expert are padded to tiles of 128.
 std::vector<Product> expert_products(const PlannedModel&, const Layout&, double tokens, double load);
 
+/// The product of both inputs of a layer that predicts further tokens, for so many tokens of one GPU.
+std::vector<Product> joining_products(const PlannedModel&, double tokens);
+
 /// Operations at the rate of large products, half a wave of tiles that each launch leaves idle at its end, and passes over the results.
 /// Narrow matrices and few tokens per expert have more of the latter two per operation.
 double seconds_of(const std::vector<Product>&, const machine::MachineConstants&, double gain);

@@ -80,6 +80,13 @@ const Case cases[] = {
     {"average", "llama", "bf16", [](auto& c) { c.average = true; }},
     {"whole matrices", "llama", "bf16", [](auto& c) { c.optimizer->name = "muon"; }},
     {"adapters", "llama", "bf16", [](auto& c) { c.adapters.rank = 4; }},
+    {"further tokens, tied", "deepseek_v3", "bf16",
+     [](auto& c) {
+       c.shape.latent = train::testing::small_latent(c.shape), c.shape.experts = eight, c.shape.tied = true, c.shape.mtp_depth = 1;
+     }},
+    {"experts in FP16", "qwen3_moe", "fp16", [](auto& c) { c.shape.experts = eight, c.average = true; }},
+    {"experts in FP16 that travel as codes", "qwen3_moe", "fp16",
+     [](auto& c) { c.shape.experts = eight, c.comm.experts = parallel::ExpertWire::e4m3; }},
     {"preferences", "llama", "bf16", [](auto& c) { c.preference.beta = 0.1, c.document_mask = true; }},
     {"shared factors", "llama", "bf16", [](auto& c) { c.comm.gradients = parallel::Wire::e4m3_shared; }},
     {"one scale per gradient", "llama", "bf16", [](auto& c) { c.optimizer->gradients = Storage::e4m3_tensor; }},

@@ -87,7 +87,7 @@ std::string cell(const Question& q, const Answer& a) {
 
 std::string matrix_of(const NamedModel& s) {
   std::string out = format("### {}\n\n{} parameters, {} of them used per token.\n\n", s.name, grouped(std::llround(s.model.parameters())),
-                           grouped(std::llround(double(s.model.layers()) * s.model.active_parameters() + s.model.end_parameters())));
+                           grouped(std::llround(s.model.used_parameters())));
   out += "| GPUs | cluster | layout | tokens/s per GPU | FP8 over BF16 | reasons |\n|---:|---|---|---:|---:|---|\n";
   for (const Cluster& c : clusters()) {
     const Question q = question(s, c);

@@ -49,6 +49,14 @@ double saved_bytes_per_token(const PlannedModel& m, Recomputed recomputed, bool 
   return recomputed == Recomputed::norms ? kept : kept + linear_inputs + down_input;
 }
 
+// Of each: the token's embedding, the block's output and the gradient of the head's input; the operand of the product that joins two
+// inputs; all but the last one's output. Once: the head's input, which the first one reads.
+double saved_bytes_ahead(const PlannedModel& m, Recomputed recomputed, bool eight_bit) {
+  if (m.ahead() == 0) return 0;
+  const double h = double(m.shape.width), each = saved_bytes_per_token(m.layer_ahead(), recomputed, eight_bit) + 6 * h;
+  return double(m.ahead()) * (each + (eight_bit ? 1 : 2) * 2 * h + 2 * h);
+}
+
 DeferredBytes deferred_bytes_per_token(const PlannedModel& m, const Layout& l) {
   const double t = double(l.tensor), q = double(m.query_columns()) / t, k = double(m.key_columns()) / t, f = m.active_hidden() / t;
   const double code = l.eight_bit ? 1 : 2, both_norms = code * 2 * double(m.shape.width);
@@ -69,6 +77,14 @@ LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   out.layer.activations = saved_bytes_per_token(model_, l.recomputed, s.eight_bit) * tokens;
   const double ends = model_.end_parameters() / tensor;  // weights that stage 3 does not divide
   out.embedding = out.head = states(s.end_weight, 0, 4, s.end_divided, ends, std::min<std::int64_t>(l.zero, 2), l.shards());
+  if (const double ahead = double(model_.ahead()); ahead > 0) {
+    const PlannedModel one = model_.layer_ahead();
+    const double held = ahead * (rank_parameters(one, l, s) + model_.joining_parameters());
+    out.ahead = states(s.weight, s.operands, s.gradient, s.divided, held, l.zero, l.shards()) +
+                states(s.weight, s.operands, s.gradient, s.divided, ahead * one.routed_parameters() / double(l.experts), l.zero,
+                       shards_of_stacks(l, s));
+    out.ahead.activations = saved_bytes_ahead(model_, l.recomputed, s.eight_bit) * tokens;
+  }
   out.head_working = s.logit_bytes * tokens * double(model_.shape.padded_vocabulary());
   // A block that is computed again is there once. Two blocks' weights are gathered; gradients of one micro-batch are those of two blocks
   // and of an end.
@@ -85,9 +101,14 @@ namespace {
 // Of each part of the pipeline.
 std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
   const bool in_8_bits = l.eight_bit && job.machine.eight_bit_gain > 1;
-  const parallel::Products block{.in_8_bits = in_8_bits ? m.active_parameters() : 0, .in_16_bits = in_8_bits ? 0 : m.active_parameters()};
+  const auto products = [&](double parameters) {
+    return parallel::Products{.in_8_bits = in_8_bits ? parameters : 0, .in_16_bits = in_8_bits ? 0 : parameters};
+  };
+  const double ahead = double(m.ahead());
+  parallel::Products head = products(ahead * (m.layer_ahead().active_parameters() + m.joining_parameters()));
+  head.in_16_bits += (1 + ahead) * m.end_parameters() + ahead * double(job.sequence) * m.score_columns();
   const parallel::LayerCosts costs =
-      parallel::layer_costs({block}, {.in_16_bits = m.end_parameters()}, double(job.sequence), m.score_columns());
+      parallel::layer_costs({products(m.active_parameters())}, head, double(job.sequence), m.score_columns());
   return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), job.even_stages ? parallel::LayerCosts{} : costs);
 }
 
@@ -147,11 +168,17 @@ StageMemory fragmented(StageMemory m, double fragmentation) {
 
 }  // namespace
 
+bool has_second_embedding(const PlannedModel& m, const Layout& l) {
+  return m.ahead() > 0 && !m.shape.tied && l.pipeline > 1 && !folds(l.schedule);
+}
+
 LayoutMemory stage_memory(const LayerMemory& memory, const PlannedModel& model, const Layout& l, const Job& job) {
   const std::vector<std::int64_t> parts = layers_of_parts(model, l, job);
   LayoutMemory out{of_stage(memory, model, parts, l, job, 0), of_stage(memory, model, parts, l, job, l.pipeline - 1)};
   StageMemory& end = folds(l.schedule) ? out.first : out.last;
-  if (l.pipeline > 1 || !model.shape.tied) end = end + memory.head;
+  if ((l.pipeline > 1 && !folds(l.schedule)) || !model.shape.tied) end = end + memory.head;
+  if (has_second_embedding(model, l)) end = end + memory.embedding;
+  end = end + memory.ahead;  // whose backward follows their forward
   end.working += memory.head_working;
   if (l.pipeline == 1) out.first = out.last;
   return {fragmented(out.first, memory.fragmentation), fragmented(out.last, memory.fragmentation)};

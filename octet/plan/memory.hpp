@@ -32,6 +32,7 @@ struct LayerMemory {
   StageMemory layer;         // per layer: states, and activations of one micro-batch
   StageMemory embedding;     // states of the first stage besides its layers
   StageMemory head;          // of the last stage; with one stage the embedding of a tied head is not counted again
+  StageMemory ahead;         // of layers that predict further tokens, on the stage with the head, of one micro-batch
   StageMemory rest;          // of every stage
   double head_working = 0;   // of the last stage
   double fragmentation = 0;  // of all tensors
@@ -69,6 +70,9 @@ std::int64_t shards_of_stacks(const Layout&, const Software&);
 /// Bytes per token and layer that backward needs, of one GPU with tensor = context = 1.
 double saved_bytes_per_token(const PlannedModel&, Recomputed, bool eight_bit);
 
+/// The same of all layers that predict further tokens, with the inputs and outputs that they keep besides those of their blocks.
+double saved_bytes_ahead(const PlannedModel&, Recomputed, bool eight_bit);
+
 /// Operands of the products of weights' gradients, bytes per token and layer of one GPU: those that forward saves; all of them, with those
 /// that are recomputed and the gradients of outputs; and those that backward makes and would have at one time if it deferred none. Tensor
 /// ranks gather rows of D columns:
@@ -85,6 +89,9 @@ double border_bytes(const PlannedModel&, const Layout&, const Job&);
 
 /// The layers of each stage of the pipeline, all its chunks together: divided by their operations, with the head counted.
 std::vector<std::int64_t> layers_of_stages(const PlannedModel&, const Layout&, const Job&);
+
+/// Whether the stage with the head has a copy of the embedding beside it, which further tokens read.
+bool has_second_embedding(const PlannedModel&, const Layout&);
 
 /// Both ends of the pipeline: layers of the stage, and micro-batches in flight by the schedule.
 LayoutMemory stage_memory(const LayerMemory&, const PlannedModel&, const Layout&, const Job&);

@@ -36,8 +36,21 @@ double PlannedModel::active_parameters() const {
   return dense_parameters() + averaged(*this, 0, double(experts.per_token) * mlp(*this, experts.hidden));
 }
 
+PlannedModel PlannedModel::layer_ahead() const {
+  PlannedModel out = *this;
+  out.shape.layers = 1, out.shape.mtp_depth = 0, out.experts.dense_layers = 0;
+  return out;
+}
+
 double PlannedModel::parameters() const {
-  return double(layers()) * (dense_parameters() + routed_parameters()) + (shape.tied ? 1 : 2) * end_parameters();
+  const PlannedModel one = layer_ahead();
+  return double(layers()) * (dense_parameters() + routed_parameters()) + (shape.tied ? 1 : 2) * end_parameters() +
+         double(ahead()) * (one.dense_parameters() + one.routed_parameters() + joining_parameters());
+}
+
+double PlannedModel::used_parameters() const {
+  return double(layers()) * active_parameters() + end_parameters() +
+         double(ahead()) * (layer_ahead().active_parameters() + joining_parameters() + end_parameters());
 }
 
 double PlannedModel::active_hidden() const {

@@ -39,8 +39,16 @@ struct PlannedModel {
   double active_parameters() const;
   /// Of the embedding, and as many of the head if it is not tied.
   double end_parameters() const { return double(shape.padded_vocabulary()) * double(shape.width); }
+  /// Layers behind the last block that predict further tokens while the model trains. Each reads embedding and head again.
+  std::int64_t ahead() const { return shape.mtp_depth; }
+  /// One of them, as a model of one block: with experts, if the model has some.
+  PlannedModel layer_ahead() const;
+  /// Of its product with both of its inputs, [D, 2 D], of which tensor ranks have copies.
+  double joining_parameters() const { return 2 * double(shape.width) * double(shape.width); }
   /// All of them.
   double parameters() const;
+  /// Those by which a token is multiplied: the head's once per token that is predicted.
+  double used_parameters() const;
   /// The MLP columns that a token uses, averaged over layers.
   double active_hidden() const;
 };

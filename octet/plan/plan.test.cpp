@@ -314,7 +314,8 @@ TEST(LayoutAnswer, ShowsSplitsTheLimitTheOtherPrecisionAndWhyTheSecondLost) {
 
 TEST(LayoutAnswer, MarksLayoutsThatThisVersionDoesNotTrain) {
   Question q = question_of("gpt2-124m", 16);
-  q.job.sequences = 2;  // so that ranks must divide layers or matrices, and this family's matrices have one owner
+  q.job.sequences = 2;  // so that ranks must divide layers or matrices, of which this optimizer's have one owner
+  q.run.optimizer->name = "muon";
   const std::string text = answer_text(q, ask(q));
   EXPECT_NE(text.find("[not runnable by this version]"), std::string::npos) << text;
 }
@@ -338,7 +339,9 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
-  EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .pipeline = 2, .data = 2}, job_of(4096, 256, 8), gpu), ConfigError);
+  train::RunConfig of_whole_matrices = run;
+  of_whole_matrices.optim.name = "muon";
+  EXPECT_THROW(write_job(scratch.at("other"), of_whole_matrices, {.tensor = 2, .data = 4}, job_of(4096, 256, 8), gpu), ConfigError);
   write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .schedule = schedule_of(3, false), .chunks = 3}, job_of(4096, 256, 8),
             gpu);
   config::read_toml_file(scratch.at("stages/plan.toml"), back);

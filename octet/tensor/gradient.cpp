@@ -4,15 +4,15 @@
 
 namespace octet {
 
-void Gradient::add_use(GradientUse use) {
-  pending_ = ++uses_;
+void Gradient::add_use(GradientUse use, int pass) {
+  pending_[std::size_t(pass)] = ++uses_[std::size_t(pass)];
   product_ |= use != GradientUse::sum;
   sums_parts_ |= use != GradientUse::product;
 }
 
 void Gradient::bind(const Stored& stored, const Tensor& draws) {
   stored_ = stored, draws_ = draws;
-  check(!coded() || may_be_narrow() || uses_ == 1, "gradient: a sum of many parts cannot be stored as {}", stored.storage);
+  check(!coded() || may_be_narrow() || uses() == 1, "gradient: a sum of many parts cannot be stored as {}", stored.storage);
   check(!coded() || bool(draws), "gradient: {} needs the numbers of its draws", stored.storage);
 }
 
@@ -45,10 +45,11 @@ Gradient::Target Gradient::target(Stream& stream, GradientUse use) {
   return {stored_.values(), accumulate};
 }
 
-void Gradient::done(Stream& stream) {
-  check(pending_ > 0, "gradient: done() without a declared use");
-  if (--pending_ > 0) return;
-  pending_ = uses_;
+void Gradient::done(Stream& stream, int pass) {
+  int& pending = pending_[std::size_t(pass)];
+  check(pending > 0, "gradient: done() without a declared use");
+  if (--pending > 0) return;
+  pending = uses_[std::size_t(pass)];
   if (listener_ != nullptr) listener_->complete(stream, *this);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "octet/tensor/storage.hpp"
@@ -16,7 +17,7 @@ enum class GradientUse : std::uint8_t {
 
 class Gradient;
 
-/// Told when the backward of a micro-batch has completed a gradient, while it continues with others.
+/// Told when a pass of a micro-batch has completed its uses of a gradient, while it continues with others.
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
@@ -30,8 +31,9 @@ class GradientListener {
 ///   constructor   gradient.add_use(GradientUse::product);
 ///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done(stream);
 ///
-/// A parameter may have several uses: a tied head multiplies by the table that the embedding reads. Calls happen on the host, so a
-/// replayed graph makes none; the counts repeat per micro-batch and stay right.
+/// A parameter may have several uses: a tied head multiplies by the table that the embedding reads. These may be of
+/// different passes of a micro-batch, between which a schedule computes passes of others: the head's of forward, the embedding's of
+/// backward. Calls happen on the host, so a replayed graph makes none; the counts repeat per pass and stay right.
 ///
 /// A GEMM cannot add to 8-bit storage. Its target is then scratch for one micro-batch, which ops::accumulate adds to stored().
 class Gradient {
@@ -43,8 +45,11 @@ class Gradient {
   /// The contents of the storage when a step begins.
   enum class Contents : std::uint8_t { zero, stale, foreign };  // foreign: of another gradient, with which it shares memory
 
-  /// Declares one use per micro-batch. Called by modules as they are made.
-  void add_use(GradientUse);
+  /// Passes of a micro-batch, by number.
+  static constexpr std::size_t most_passes = 3;
+
+  /// Declares one use per micro-batch, in that pass. Called by modules as they are made.
+  void add_use(GradientUse, int pass = 0);
   /// Storage of less than 32 bits is allowed: backward adds once per micro-batch. Sums of many parts stay in FP32.
   bool may_be_narrow() const { return !sums_parts_; }
   /// Backward reaches the gradient by a GEMM first, so a step may begin with stale contents.
@@ -65,7 +70,9 @@ class Gradient {
   void share_storage() { shares_ = true; }
   bool shares_storage() const { return shares_; }
   /// Uses per micro-batch.
-  int uses() const { return uses_; }
+  int uses() const { return uses_[0] + uses_[1] + uses_[2]; }
+  /// Those passes that have some, and so complete it.
+  int passes() const { return (uses_[0] > 0) + (uses_[1] > 0) + (uses_[2] > 0); }
 
   /// Before the first micro-batch of a step. Throws ContractError for stale contents unless begins_with_product().
   void begin(Contents);
@@ -74,8 +81,8 @@ class Gradient {
   /// Where a use adds, or stores once where contents are stale. Coded gradients: scratch of scratch_type(), to store. Throws ContractError
   /// when a sum would add to stale contents, or without begin_micro_batch() before a coded gradient.
   Target target(Stream&, GradientUse);
-  /// One use of this micro-batch is complete; after the last one the listener is told, and the next micro-batch begins.
-  void done(Stream&);
+  /// One use of this micro-batch is complete; after the last one of its pass the listener is told, and that of the next micro-batch begins.
+  void done(Stream&, int pass = 0);
   /// None: nullptr. It must outlive the gradient's use.
   void set_listener(GradientListener* listener) { listener_ = listener; }
   /// Every use of the micro-batches so far is complete, and the contents are this step's. A replayed graph calls no target(), so of shared
@@ -89,7 +96,7 @@ class Gradient {
   Stored stored_;
   Tensor draws_;
   int copy_ = 0;
-  int uses_ = 0, pending_ = 0;  // per micro-batch
+  std::array<int, most_passes> uses_{}, pending_{};  // per micro-batch, by pass
   bool product_ = false, sums_parts_ = false;
   bool shares_ = false;
   bool numbered_ = false;  // begin_micro_batch() came, and no target since

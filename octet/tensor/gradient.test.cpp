@@ -40,6 +40,31 @@ TEST(Gradient, OfATiedTableIsCompleteAfterBothUses) {
   EXPECT_TRUE(g.complete());
 }
 
+// Of a stage with both ends of a pipeline: two heads, then the embedding of the first micro-batch.
+TEST(Gradient, OfTwoPassesIsToldOfEachByItself) {
+  struct Count final : GradientListener {
+    void begin(Stream&, const Gradient&) override {}
+    void complete(Stream&, const Gradient&) override { ++times; }
+    int times = 0;
+  } told;
+  Stream stream(Device::cpu);
+  float storage = 0;
+  Gradient g;
+  g.add_use(GradientUse::sum, 1), g.add_use(GradientUse::products), g.add_use(GradientUse::products);
+  g.bind(Stored::plain({&storage, {1}, DType::f32}));
+  g.begin(Gradient::Contents::zero), g.set_listener(&told);
+  EXPECT_EQ(g.uses(), 3);
+  EXPECT_EQ(g.passes(), 2);
+  for (const auto& [pass, times] : {std::pair{0, 0}, {0, 1}, {0, 1}, {1, 2}, {0, 3}}) {
+    g.done(stream, pass);
+    EXPECT_EQ(told.times, times);
+  }
+  EXPECT_TRUE(g.complete());
+  g.done(stream);
+  EXPECT_FALSE(g.complete());
+  g.set_listener(nullptr);
+}
+
 TEST(Gradient, OnlyOneProductPerMicroBatchMayBeNarrow) {
   float storage = 0;
   EXPECT_TRUE(bound({GradientUse::product}, &storage).may_be_narrow());

@@ -82,6 +82,35 @@ Case embedding_of_rows(DType dtype, std::int64_t first, std::int64_t V, std::int
       }};
 }
 
+// The same with positions, of the first of two members that share sequences of 2 `own` tokens.
+Case embedding_of_parts(DType dtype, std::int64_t own, bool documents) {
+  return {format("embedding {} of parts of {} tokens{}", dtype, own, documents ? " of documents" : ""), [=](Side& side) {
+            const std::int64_t T = 6 * own, D = 72, whole = 2 * own;
+            const SequencePart part = SequencePart::of_member(whole, 0, 2);
+            std::vector<std::int32_t> starts;
+            for (std::int64_t t = 0; t < T; ++t) starts.push_back(part.place(t % own, own) >= own ? std::int32_t(own) : 0);
+            const Tensor tokens = side.raw(ids(T, 50), {T}), out = side.poisoned({T, D}, dtype), dtable = side.gaussian({20, D}, 2),
+                         dpositions = side.gaussian({whole, D}, 5), places = documents ? side.raw(starts, {T}) : Tensor{};
+            const ops::TableRows rows{20, 50};
+            ops::embedding_forward(side.stream(), {.table = side.gaussian({20, D}, 1),
+                                                   .tokens = tokens,
+                                                   .out = out,
+                                                   .positions = side.gaussian({whole, D}, 4),
+                                                   .document_starts = places,
+                                                   .rows = rows,
+                                                   .part = part});
+            ops::embedding_backward(side.stream(), {.dy = side.gaussian({T, D}, 3, dtype),
+                                                    .tokens = tokens,
+                                                    .dtable = dtable,
+                                                    .dpositions = dpositions,
+                                                    .document_starts = places,
+                                                    .rows = rows,
+                                                    .part = part});
+            side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
+            side.result("dpositions", dpositions, same_bits());
+          }};
+}
+
 // The columns of the second of two owners: from token `first` on.
 Case cross_entropy_of_parts(DType dtype, std::int64_t T, std::int64_t V, std::int64_t columns, std::int64_t first) {
   return {format("cross_entropy {} of parts T {} V {} of {} from {}", dtype, T, V, columns, first), [=](Side& side) {

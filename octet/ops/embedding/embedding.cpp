@@ -16,15 +16,19 @@ void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& to
 }
 
 // Only positions use them.
-void check_starts(const Stream& stream, const Tensor& starts, const Tensor& positions, const Tensor& tokens) {
-  if (positions) check_document_starts("embedding", stream, starts, tokens.count(), positions.shape[0]);
+template <class Args>
+void check_places_of_rows(const Stream& stream, const Args& a, const Tensor& positions) {
+  if (!positions) return;
+  check(!a.part || a.part.whole == positions.shape[0], "embedding: a part of {} tokens with {} positions", a.part.whole,
+        positions.shape[0]);
+  check_document_starts("embedding", stream, a.document_starts, a.tokens.count(), rows_here(a.part, positions.shape[0]), a.part);
 }
 
 // Only positions use them.
 void check_places(const Stream& stream, const EmbeddingForward& a) {
   if (!a.places || !a.positions) return;
-  check(a.places.shape == a.tokens.shape && a.places.dtype == DType::i32 && !a.document_starts,
-        "embedding: places must be i32 {} without document_starts, got {} {}", a.tokens.shape, a.places.dtype, a.places.shape);
+  check(a.places.shape == a.tokens.shape && a.places.dtype == DType::i32 && !a.document_starts && !a.part,
+        "embedding: places must be i32 {} without document_starts or a part, got {} {}", a.tokens.shape, a.places.dtype, a.places.shape);
   if (stream.device() != Device::cpu) return;
   for (std::int64_t t = 0; t < a.tokens.count(); ++t) {
     const std::int32_t place = a.places.as<std::int32_t>()[t];
@@ -54,7 +58,7 @@ void embedding_forward(Stream& stream, const EmbeddingForward& a) {
   check(bool(a.descale) == codes && (!codes || (a.descale.dtype == DType::f32 && a.descale.shape == Shape{1})),
         "embedding: a table of {} wants {} descale, got {} {}", a.table.dtype, codes ? "an f32 [1]" : "no", a.descale.dtype,
         a.descale.shape);
-  check_starts(stream, a.document_starts, a.positions, a.tokens);
+  check_places_of_rows(stream, a, a.positions);
   check_places(stream, a);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
   check_ids(stream, a.tokens, a.table.shape[0], a.rows);
@@ -63,7 +67,7 @@ void embedding_forward(Stream& stream, const EmbeddingForward& a) {
 
 void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check_shapes(a.dtable, a.dpositions, a.tokens, a.dy);
-  check_starts(stream, a.document_starts, a.dpositions, a.tokens);
+  check_places_of_rows(stream, a, a.dpositions);
   check(a.dtable.dtype == DType::f32, "embedding: dtable must be f32, got {}", a.dtable.dtype);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
   check_ids(stream, a.tokens, a.dtable.shape[0], a.rows);
@@ -71,7 +75,7 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   Tensor lists;
   if (stream.target().device == Device::cuda) {
     const std::int64_t tokens = a.tokens.count(), of_tokens = embedding_list_words(a.dtable.shape[0], tokens);
-    const std::int64_t of_positions = a.dpositions && a.document_starts ? tokens + embedding_list_words(a.dpositions.shape[0], tokens) : 0;
+    const std::int64_t of_positions = lists_positions(a) ? tokens + embedding_list_words(a.dpositions.shape[0], tokens) : 0;
     lists = stream.empty({of_tokens + of_positions}, DType::i32, Lifetime::scratch, Category::workspace);
   }
   OCTET_LAUNCH(stream, embedding_backward, a, lists);

@@ -8,7 +8,8 @@ namespace {
 // The position of token t in its document.
 template <class Args>
 std::int64_t position_of(const Args& a, std::int64_t t, std::int64_t length) {
-  return t % length - (a.document_starts ? a.document_starts.template as<std::int32_t>()[t] : 0);
+  const std::int64_t rows = ops::rows_here(a.part, length);
+  return a.part.place(t % rows, rows) - (a.document_starts ? a.document_starts.template as<std::int32_t>()[t] : 0);
 }
 
 // row[c] += dy[c].
@@ -52,7 +53,8 @@ void embedding_backward(const ops::EmbeddingBackward& a, const Tensor&) {
       for (std::int64_t t = 0; t < rows; ++t) {
         const T* const dy = a.dy.as<T>() + t * cols + col;
         const std::int64_t id = a.tokens.as<std::int32_t>()[t] - a.rows.first;
-        if (id >= 0 && id < a.dtable.shape[0]) add_row(a.dtable.f32() + id * cols + col, dy, n);
+        if (id < 0 || id >= a.dtable.shape[0]) continue;
+        add_row(a.dtable.f32() + id * cols + col, dy, n);
         if (dpositions != nullptr) add_row(dpositions + position_of(a, t, length) * cols + col, dy, n);
       }
     });

@@ -10,21 +10,35 @@ namespace {
 
 constexpr int threads = 256, rows_a_block = threads / 32;
 
+// Where tokens are in their sequences, and in their documents.
+struct Positions {
+  std::int64_t length = 1;  // rows of a sequence here
+  SequencePart part;
+  const std::int32_t* starts = nullptr;
+
+  template <class Args>
+  Positions(const Args& a, const Tensor& positions)
+      : length(ops::rows_here(a.part, positions ? positions.shape[0] : 1)),
+        part(a.part),
+        starts(a.document_starts.template as<std::int32_t>()) {}
+  __device__ std::int64_t of(std::int64_t t) const { return part.place(t % length, length) - (starts != nullptr ? starts[t] : 0); }
+};
+
 // A warp for each token.
 template <class Table, class T, int N>
 __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t rows, ops::TableRows place,
-                                         std::int64_t length, const std::int32_t* ids, const Table* table, const float* descale,
-                                         const float* positions, const std::int32_t* starts, const std::int32_t* places, T* out) {
+                                         Positions position_in, const std::int32_t* ids, const Table* table, const float* descale,
+                                         const float* positions, const std::int32_t* places, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
   const std::int64_t id = ids[t] - place.first;
   const bool here = id >= 0 && id < rows, elsewhere = !here && ids[t] >= 0 && ids[t] < place.all;
-  const std::int64_t position = places != nullptr ? places[t] : t % length - (starts != nullptr ? starts[t] : 0);
+  const std::int64_t position = places != nullptr ? places[t] : position_in.of(t);
   const float factor = descale != nullptr ? *descale : 1.0f;
   lanes.each(cols, [&](std::int64_t at) {
     Pack<N> v = here ? lanes.load(table + id * cols, at) * factor : Pack<N>::all(elsewhere ? 0.0f : __int_as_float(0x7FC00000));
-    if (positions != nullptr) v = v + lanes.load(positions + position * cols, at);
+    if (positions != nullptr && !elsewhere) v = v + lanes.load(positions + position * cols, at);
     lanes.store(out + t * cols, at, v);
   });
 }
@@ -163,10 +177,13 @@ __global__ void position_backward_kernel(std::int64_t tokens, std::int64_t cols,
   dpositions[blockIdx.x * cols + col] = sum;
 }
 
-// places[t] = the position of token t in its document.
-__global__ void places_kernel(std::int64_t tokens, std::int64_t length, const std::int32_t* starts, std::int32_t* places) {
+// places[t] = the position of token t in its document; -1 of one whose row is not here.
+__global__ void places_kernel(std::int64_t tokens, Positions positions, const std::int32_t* ids, std::int64_t first_id, std::int64_t rows,
+                              std::int32_t* places) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
-  if (t < tokens) places[t] = int(t % length) - starts[t];
+  if (t >= tokens) return;
+  const std::int64_t id = ids[t] - first_id;
+  places[t] = id >= 0 && id < rows ? int(positions.of(t)) : -1;
 }
 
 // table[ids[t], c] += dy[t, c], in the order of t. words: place for ops::embedding_list_words().
@@ -192,14 +209,14 @@ void add_by_id(Queue queue, const std::int32_t* ids, std::int64_t first_id, std:
 }  // namespace
 
 void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
-  const std::int64_t tokens = a.tokens.count(), cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
+  const std::int64_t tokens = a.tokens.count(), cols = a.table.shape[1];
   if (tokens == 0) return;
   dispatch<float, Bf16, Fp16, E4M3>(a.table.dtype, "embedding table", [&]<class Table>() {
     dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
       with_pack<std::conditional_t<sizeof(Table) == 2, Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
-            tokens, cols, a.table.shape[0], a.rows, length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.descale.f32(),
-            a.positions.f32(), a.document_starts.as<std::int32_t>(), a.places.as<std::int32_t>(), a.out.as<T>());
+            tokens, cols, a.table.shape[0], a.rows, Positions(a, a.positions), a.tokens.as<std::int32_t>(), a.table.as<Table>(),
+            a.descale.f32(), a.positions.f32(), a.places.as<std::int32_t>(), a.out.as<T>());
       });
     });
   });
@@ -215,10 +232,10 @@ void embedding_backward(Queue queue, const ops::EmbeddingBackward& a, const Tens
     add_by_id(queue, a.tokens.as<std::int32_t>(), a.rows.first, tokens, vocabulary, cols, words, dy, a.dtable.f32());
     if (!a.dpositions) return;
     const std::int64_t length = a.dpositions.shape[0];
-    if (a.document_starts) {
+    if (ops::lists_positions(a)) {
       int* const places = words + ops::embedding_list_words(vocabulary, tokens);
-      places_kernel<<<unsigned(ceil_div(tokens, threads)), threads, 0, queue>>>(tokens, length, a.document_starts.as<std::int32_t>(),
-                                                                                places);
+      places_kernel<<<unsigned(ceil_div(tokens, threads)), threads, 0, queue>>>(
+          tokens, Positions(a, a.dpositions), a.tokens.as<std::int32_t>(), a.rows.first, vocabulary, places);
       add_by_id(queue, places, 0, tokens, length, cols, places + tokens, dy, a.dpositions.f32());
     } else {
       const dim3 grid(unsigned(length), unsigned(ceil_div(cols, 128)));

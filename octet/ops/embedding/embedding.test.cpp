@@ -122,6 +122,58 @@ TEST(Embedding, PartsOfATableAddUpToTheWholeTable) {
   EXPECT_THROW(embedding_forward(s, {.table = table.rows(0, 4), .tokens = tokens, .out = whole, .rows = {9, vocabulary}}), ContractError);
 }
 
+// Of rows that two owners have, and of parts of sequences: each token adds one position, that of its place in the whole sequence.
+TEST(Embedding, PositionsOfPartsAreThoseOfTheWhole) {
+  Stream s(Device::cpu);
+  constexpr std::int64_t whole = 8, sequences = 3, cols = 9;
+  const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {whole, cols}, 2),
+               tokens = some_tokens(s, sequences * whole), dy = gaussian_tensor(s, {sequences * whole, cols}, 3);
+  for (const bool documents : {false, true}) {
+    const std::vector<std::int32_t> all_starts = random_document_starts(sequences * whole, whole, 3);
+    const Tensor starts = documents ? tokens_of(s, all_starts) : Tensor{};
+    const Tensor expected = s.empty({sequences * whole, cols}, DType::f32), dpositions = s.zeros({whole, cols}, DType::f32),
+                 dtable = s.zeros(table.shape, DType::f32);
+    embedding_forward(s, {.table = table, .tokens = tokens, .out = expected, .positions = positions, .document_starts = starts});
+    embedding_backward(s, {.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions, .document_starts = starts});
+    std::vector<double> sum(std::size_t(expected.count()), 0.0), dsum(std::size_t(dpositions.count()), 0.0);
+    for (const int member : {0, 1}) {
+      const SequencePart part = SequencePart::of_member(whole, member, 2);
+      const auto place = [&](std::int64_t row) { return row / 4 * whole + part.place(row % 4, 4); };
+      const std::int64_t rows = sequences * 4;
+      std::vector<std::int32_t> ids, own_starts;
+      const Tensor own_dy = s.empty({rows, cols}, DType::f32), out = s.empty({rows, cols}, DType::f32);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        ids.push_back(tokens.as<std::int32_t>()[place(r)]), own_starts.push_back(all_starts[std::size_t(place(r))]);
+        copy(s, dy.rows(place(r), 1), own_dy.rows(r, 1));
+      }
+      const Tensor own = tokens_of(s, ids), own_places = documents ? tokens_of(s, own_starts) : Tensor{};
+      for (const auto& [first, count] : {std::pair{0, 4}, {4, 7}}) {
+        const TableRows of{first, vocabulary};
+        const Tensor d = s.zeros({whole, cols}, DType::f32), dt = s.zeros({count, cols}, DType::f32);
+        embedding_forward(s, {.table = table.rows(first, count),
+                              .tokens = own,
+                              .out = out,
+                              .positions = positions,
+                              .document_starts = own_places,
+                              .rows = of,
+                              .part = part});
+        embedding_backward(
+            s, {.dy = own_dy, .tokens = own, .dtable = dt, .dpositions = d, .document_starts = own_places, .rows = of, .part = part});
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < cols; ++c) sum[std::size_t(place(r) * cols + c)] += double(out.f32()[r * cols + c]);
+        for (std::int64_t i = 0; i < d.count(); ++i) dsum[std::size_t(i)] += double(d.f32()[i]);
+      }
+    }
+    EXPECT_EQ(sum, testing::values(expected));
+    for (std::size_t i = 0; i < dsum.size(); ++i) EXPECT_NEAR(dsum[i], dpositions.f32()[i], 1e-5);
+  }
+  const Tensor out = s.empty({12, cols}, DType::f32), own = tokens_of(s, std::vector<std::int32_t>(12, 1));
+  EXPECT_THROW(
+      embedding_forward(
+          s, {.table = table, .tokens = own, .out = out, .positions = positions.rows(0, 6), .part = SequencePart::of_member(whole, 0, 2)}),
+      ContractError);
+}
+
 TEST(Embedding, AnIdOutsideTheTableIsRefusedByPlaceAndValueBeforeAnythingIsWritten) {
   Stream s(Device::cpu);
   const Tensor table = s.zeros({4, 3}, DType::f32), rows = gaussian_tensor(s, {3, 3}, 1);

@@ -13,9 +13,11 @@
 namespace octet::train::testing {
 
 /// After a step on `from`, its checkpoint is the same state on every mesh of `to`, and its exported weights are those of one rank, which
-/// `from` loads again. batches_of(group): the micro-batches of a group of ranks.
-template <class BatchesOf>
-void expect_one_state(const EngineConfig& config, const Mesh& from, const std::vector<Mesh>& to, const BatchesOf& batches_of) {
+/// `from` loads again. batches_of(group): the micro-batches of a group of ranks. after(engine): behind the step.
+template <class BatchesOf, class After = void (*)(Engine&)>
+void expect_one_state(
+    const EngineConfig& config, const Mesh& from, const std::vector<Mesh>& to, const BatchesOf& batches_of,
+    const After& after = [](Engine&) {}) {
   const octet::testing::Scratch scratch;
   const auto whole_state = [&](const std::string& folder) {
     Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
@@ -26,6 +28,7 @@ void expect_one_state(const EngineConfig& config, const Mesh& from, const std::v
   on_mesh(config, from, [&](Engine& e, int rank) {
     StepRunner runner = begin_steps(e);
     runner.run(batches_of(e.axes.sequence_group()), {.learning_rate = 1e-2});
+    after(e);
     save(e, rank, scratch.at("."));
     save_weights(e, scratch.at("exported"));
   });

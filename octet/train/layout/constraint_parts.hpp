@@ -56,10 +56,6 @@ inline LayoutConstraint wide_sums(const Axis& axis) {
             return format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", s.recipe_of(l));
           }};
 }
-inline LayoutConstraint no_average(const Axis& axis) {
-  return {here, axis, "`train.average` is 0.", [](const Layout&, const Subject& s) { return !s.average; },
-          says("train.average keeps means of whole weights; set it to 0")};
-}
 
 /// An optimizer that reads whole matrices.
 inline bool divides_matrices(const Subject& s) { return !s.optimizer || !optim::optimizer_named(s.optimizer->name).whole_matrices; }

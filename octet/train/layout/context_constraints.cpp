@@ -10,11 +10,10 @@ bool has_segments(const Subject& s, std::int64_t ranks) { return s.sequence % (2
 
 Constraints of_context() {
   return {
-      {here, context, format("The model is of the family {}.", families_that(&models::ModelFamily::rotary)),
-       [](const Layout&, const Subject& s) { return s.family() != nullptr && s.family()->rotary; },
+      {here, context, "The family's models take parts of sequences.",
+       [](const Layout&, const Subject& s) { return s.family() != nullptr && s.family()->parts; },
        [](const Layout&, const Subject& s) {
-         return format("models of the family {} have learned positions, which are not divided; choose {}", s.shape.family,
-                       families_that(&models::ModelFamily::rotary));
+         return format("models of the family {} take no parts of sequences; set it to 1", s.shape.family);
        }},
       wide_sums(context),
       {here, context, "No preferences are learned (`dpo.beta` is 0).", [](const Layout&, const Subject& s) { return !s.preferences; },

@@ -40,8 +40,14 @@ Constraints of_experts() {
              "the worst choice",
              s.expert_room);
        }},
-      wide_sums(experts),
-      no_average(experts),
+      {here, experts, "With `comm.experts = \"e4m3\"`, activations are not FP16.",
+       [](const Layout& l, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || is_wide(l, s); },
+       [](const Layout& l, const Subject& s) {
+         return format(
+             "comm.experts = \"e4m3\" encodes activations in BF16 or FP32, and recipe.name = \"{}\" has FP16; set comm.experts = "
+             "\"bf16\"",
+             s.recipe_of(l));
+       }},
       {here, experts, "With `comm.experts = \"e4m3\"`, the model's width is a multiple of 128.",
        [](const Layout&, const Subject& s) { return s.comm.experts != parallel::ExpertWire::e4m3 || s.shape.width % storage_block == 0; },
        [](const Layout&, const Subject& s) {

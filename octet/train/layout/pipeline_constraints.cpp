@@ -26,14 +26,6 @@ Constraints of_pipeline() {
       {planned, schedule, "The schedule is not `dualpipe_v`, which was not measured on GPUs.",
        [](const Layout& l, const Subject&) { return l.schedule != Schedule::dualpipe_v; },
        says("it was not measured on GPUs; predict it by --layout schedule=dualpipe_v")},
-      {here, schedule, "With `dualpipe_v`, no further tokens are predicted (`model.mtp_depth` is 0).",
-       [](const Layout& l, const Subject& s) { return !folds(l.schedule) || s.shape.mtp_depth == 0; },
-       says("the first stage has both ends of the model, and the parts of an embedding's gradient that further tokens add come from "
-            "different micro-batches; choose another schedule, or model.mtp_depth = 0")},
-      {here, schedule, "With `dualpipe_v`, embedding and head are not one matrix.",
-       [](const Layout& l, const Subject& s) { return !folds(l.schedule) || !s.shape.tied; },
-       says("the first stage has both ends of the model, and the parts of a tied embedding's gradient come from different micro-batches; "
-            "choose another schedule, or model.tied = \"no\"")},
       {always, pipeline, "ZeRO-2 and 3 are not used, since micro-batches are in flight.",
        [](const Layout& l, const Subject&) { return l.zero < 2; },
        [](const Layout& l, const Subject&) {
@@ -41,14 +33,6 @@ Constraints of_pipeline() {
        }},
       {planned, chunks, "Chunks are those of a pipeline.", [](const Layout& l, const Subject&) { return l.pipeline > 1; },
        says("chunks need a pipeline; set ranks.pipeline, or 1 chunk")},
-      no_average(pipeline),
-      {here, pipeline, "Embedding and head are not one matrix, if tensor ranks divide them.",
-       [](const Layout& l, const Subject& s) { return !s.shape.tied || l.tensor == 1; },
-       says("with ranks.tensor > 1, a tied embedding would have copies and parts; choose one of the two")},
-      {here, pipeline, "No further tokens are predicted (`model.mtp_depth` is 0), if tensor ranks divide the embedding.",
-       [](const Layout& l, const Subject& s) { return s.shape.mtp_depth == 0 || l.tensor == 1; },
-       says("with ranks.tensor > 1, the last stage's embedding, which further tokens read, would have copies and parts; choose one of the "
-            "two, or model.mtp_depth = 0")},
       {here, pipeline, "The family's models can be cut into stages.",
        [](const Layout&, const Subject& s) { return s.family() != nullptr && s.part().model->has_chunks(); },
        [](const Layout&, const Subject& s) {

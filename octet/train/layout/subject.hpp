@@ -40,9 +40,8 @@ struct Subject {
   std::string eight_bit_recipe = "bf16";                                       // of layouts with 8-bit operands
   bool codes_attention = false;                                                // products of some attention read 8-bit codes
   std::optional<optim::OptimizerConfig> optimizer = optim::OptimizerConfig{};  // at the layout's level
-  bool average = false;
-  bool preferences = false;             // the loss is one of pairs of answers
-  models::AdapterConfig adapters = {};  // that train in place of the model's own weights
+  bool preferences = false;                                                    // the loss is one of pairs of answers
+  models::AdapterConfig adapters = {};                                         // that train in place of the model's own weights
   parallel::CommConfig comm = {};
   double expert_room = 0;      // ranks.expert_room
   std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known

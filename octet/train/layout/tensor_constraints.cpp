@@ -73,7 +73,6 @@ Constraints of_division() {
       whole_matrices(
           tensor, [](const Layout&, const Subject& s) { return divides_matrices(s); }, "set ranks.tensor = 1"),
       wide_sums(tensor),
-      no_average(tensor),
       {always, tensor,
        "Heads, the MLP's width, the padded vocabulary and a context rank's tokens are multiples of it. Key-value heads are a multiple or a "
        "divisor.",

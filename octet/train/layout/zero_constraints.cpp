@@ -28,8 +28,6 @@ Constraints of_zero() {
              "= 1",
              s.storage(l).gradients);
        }},
-      {here, zero, "At stage 3, `train.average` is 0.", [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || !s.average; },
-       says("train.average keeps a mean of all weights; set ranks.zero = 2")},
       {here, zero, "At stage 3, activations are not FP16.",
        [](const Layout& l, const Subject& s) { return !divides(l, s, 3) || is_wide(l, s); },
        says("a recipe with FP16 activations keeps a copy of all weights; set ranks.zero = 2")},

@@ -15,7 +15,7 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
   return {.values = c.optimizer->storage().master,
           .gradients = c.optimizer->storage().gradients,
           .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32,
-          .ends = c.optimizer->coded_ends && !c.shape.tied,
+          .ends = c.optimizer->coded_ends && !c.shape.tied && c.shape.mtp_depth == 0,
           .codes = !c.average};
 }
 
@@ -59,9 +59,9 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
         format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
-  if (c.shape.mtp_depth > 0 && (c.adapters || c.preference))
-    throw ConfigError(format("model.mtp_depth = {}: further tokens are predicted neither {}; set it to 0", c.shape.mtp_depth,
-                             c.adapters ? "beside adapters (lora.rank)" : "from pairs of answers (dpo.beta)"));
+  if (c.shape.mtp_depth > 0 && c.preference)
+    throw ConfigError(
+        format("model.mtp_depth = {}: further tokens are not predicted from pairs of answers (dpo.beta); set it to 0", c.shape.mtp_depth));
   if (c.preference && !c.document_mask)
     throw ConfigError(
         format("dpo.beta = {}: pairs of answers lie side by side in a sequence; set data.document_mask = true", c.preference.beta));
@@ -212,7 +212,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
-    for (const char* part : {"model.", "optimizer.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
+    for (const char* part : {"model.", "optimizer.", "average.", "gradient_sums.mu.", "gradient_sums."}) visitor.elsewhere(part + path);
   });
 }
 

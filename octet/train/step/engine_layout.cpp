@@ -17,7 +17,6 @@ Subject subject_of(const EngineConfig& c, std::int64_t groups) {
           .eight_bit_recipe = c.precision.recipe,
           .codes_attention = scaling::codes_attention(c.precision),
           .optimizer = c.optimizer,
-          .average = c.average,
           .preferences = bool(c.preference),
           .adapters = c.adapters,
           .comm = c.comm,

@@ -57,6 +57,32 @@ TEST(ExpertsOnMeshes, DividedAmongRanksHaveTheGradientsLossesAndBiasesOfOneRank)
   expect_near(config, {.data = 8, .zero = 2, .expert = 2, .shard = 4}, steps_on(config, {}, 3, 8), 1e-5, 8);
 }
 
+// Beyond the range of FP16, all ranks skip the step and halve the scale of the loss, as one rank does.
+TEST(ExpertsOnMeshes, InFp16HaveTheGradientsOfOneRankAndSkipItsSteps) {
+  EngineConfig config = config_of("fp16");
+  const MeshSteps one = steps_on(config, {}), exact = steps_on(config_of("fp32"), {});
+  for (const Mesh& mesh :
+       {Mesh{.data = 2, .expert = 2}, {.data = 2, .pipeline = 2, .zero = 1, .expert = 2}, {.data = 4, .zero = 2, .expert = 2}})
+    expect_near(config, mesh, one, 2 * distance(exact.gradients, one.gradients));
+  config.loss_scale.start = 0x1p24f;
+  const auto scales_on = [&](const Mesh& mesh) {
+    std::vector<float> out;
+    on_mesh(config, mesh, [&](Engine& e, int rank) {
+      StepRunner runner = begin_steps(e);
+      std::vector<data::Batch> own;
+      for (int i = e.axes.sequence_group(); i < 4; i += int(mesh.data)) own.push_back(random_batch(1, 32, 61, 300 + std::uint64_t(i)));
+      for (int step = 0; step < 10; ++step) {
+        runner.run(own, {.learning_rate = 1e-3});
+        if (rank == mesh.all() - 1) out.push_back(*e.loss_scale->scale().f32());
+      }
+    });
+    return out;
+  };
+  const std::vector<float> of_one = scales_on({});
+  EXPECT_LT(of_one.back(), 0x1p24f);
+  EXPECT_EQ(scales_on({.data = 2, .expert = 2}), of_one);
+}
+
 // With memory for equal loads alone, which choices never are, rows come in rounds.
 TEST(ExpertsOnMeshes, WithBoundedMemoryHaveTheGradientsLossesAndBiasesOfOneRank) {
   EngineConfig config = config_of("fp32");

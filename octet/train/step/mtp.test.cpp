@@ -274,6 +274,15 @@ TEST(MultiTokenPrediction, OnMeshesHasTheGradientsAndLossesOfOneRank) {
   expect_near({.tensor = 2, .data = 2, .zero = 2}, one);
   expect_near({.pipeline = 2}, one);
   expect_near({.data = 2, .pipeline = 2, .zero = 1}, one);
+  expect_near({.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, one);
+  // Where all forwards come first, uses of one matrix in forward and backward belong to different micro-batches.
+  config.shape.tied = true, config.ranks.schedule = parallel::Schedule::gpipe;
+  expect_near({.data = 2, .pipeline = 2, .zero = 1}, steps_on(config, {}));
+  config.shape.tied = false, config.shape.layers = 4, config.ranks.schedule = parallel::Schedule::dualpipe_v;
+  const MeshSteps folded = steps_on(config, {});
+  expect_near({.pipeline = 2}, folded);
+  expect_near({.tensor = 2, .pipeline = 2}, folded);
+  config.shape.layers = 2, config.ranks.schedule = parallel::Schedule::one_f_one_b;
   config.shape.experts.balance.loss = 0;  // is over whole sequences
   expect_near({.context = 2}, steps_on(config, {}));
 }
@@ -294,8 +303,49 @@ TEST(MultiTokenPrediction, OnStagesHasTheBitsOfOneRankWhenProductsAreDeferred) {
 TEST(MultiTokenPrediction, StateIsTheSameOnAllMeshes) {
   const EngineConfig config = config_of("current", 1);
   const auto batches = [](int group) { return std::vector{random_batch(1, 32, 61, 7 + std::uint64_t(group))}; };
-  const std::vector<Mesh> all{{}, {.data = 2, .zero = 3}, {.pipeline = 2}, {.data = 2, .zero = 1, .expert = 2}};
-  for (const Mesh& mesh : {all[0], all[1], all[2]}) expect_one_state(config, mesh, all, batches);
+  const std::vector<Mesh> all{
+      {}, {.data = 2, .zero = 3}, {.pipeline = 2}, {.tensor = 2, .pipeline = 2}, {.data = 2, .zero = 1, .expert = 2}};
+  for (const Mesh& mesh : {all[0], all[1], all[2], all[3]}) expect_one_state(config, mesh, all, batches);
+}
+
+// Where B is 0, the model is that without adapters, and the gradient of B is s dW A^T.
+TEST(MultiTokenPrediction, TrainsAdaptersThroughItsFrozenLayers) {
+  EngineConfig whole = config_of("fp32", 1), adapted = whole;
+  adapted.adapters.rank = 4;
+  const std::vector batches{random_batch(2, 32, 61, 5)};
+  const auto gradients = [&](const EngineConfig& config) {
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
+    std::map<std::string, std::vector<float>> out;
+    begin_steps(e).run(batches, {.learning_rate = 0}, [&] {
+      for (const Parameter* p : e.parameters.list()) {
+        out[p->path] = nn::flat_values(e.stream, std::vector{p->gradient.stored()});
+        if (p->path.ends_with("lora_a")) out[p->path] = nn::flat_values(e.stream, std::vector{p->value});
+      }
+    });
+    return out;
+  };
+  auto of_weights = gradients(whole), of_adapters = gradients(adapted);
+  for (const auto& [path, values] : of_adapters) EXPECT_FALSE(path.starts_with("layers.2.")) << path;
+  const std::vector<float>&dw = of_weights.at("layers.1.attn.out.weight"), &a = of_adapters.at("layers.1.attn.out.lora_a"),
+        &db = of_adapters.at("layers.1.attn.out.lora_b");
+  const std::size_t rank = 4, out = 128, in = dw.size() / out;
+  ASSERT_EQ(db.size(), out * rank);
+  std::vector<float> expected(db.size(), 0.0f);
+  for (std::size_t i = 0; i < out; ++i)
+    for (std::size_t r = 0; r < rank; ++r)
+      for (std::size_t k = 0; k < in; ++k) expected[i * rank + r] += float(adapted.adapters.factor()) * dw[i * in + k] * a[r * in + k];
+  EXPECT_LT(distance(expected, db), 1e-5);
+}
+
+TEST(MultiTokenPrediction, WithAdaptersOnMeshesHasTheGradientsAndLossesOfOneRank) {
+  EngineConfig config = config_of("fp32", 2);
+  config.adapters.rank = 4;
+  const MeshSteps one = steps_on(config, {});
+  for (const Mesh& mesh : {Mesh{.data = 2, .zero = 3}, {.tensor = 2}, {.tensor = 2, .pipeline = 2}, {.data = 2, .expert = 2}}) {
+    const MeshSteps many = steps_on(config, mesh);
+    EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << mesh.text();
+    for (std::size_t s = 0; s < one.losses.size(); ++s) EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << mesh.text();
+  }
 }
 
 TEST(MultiTokenPrediction, WhatIsNotBuiltIsRefusedWithItsReason) {
@@ -309,11 +359,8 @@ TEST(MultiTokenPrediction, WhatIsNotBuiltIsRefusedWithItsReason) {
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   EngineConfig config = config_of("bf16", 1);
-  EXPECT_TRUE(has(refusal(config, {.tensor = 2, .pipeline = 2}), "or model.mtp_depth = 0"));
-  config.ranks.schedule = parallel::Schedule::dualpipe_v, config.shape.layers = 4;
-  EXPECT_TRUE(has(refusal(config, {.pipeline = 2}), "choose another schedule, or model.mtp_depth = 0"));
-  config.ranks.schedule = parallel::Schedule::one_f_one_b, config.adapters.rank = 4;
-  EXPECT_TRUE(has(refusal(config, {}), "beside adapters (lora.rank)"));
+  config.preference.beta = 0.1, config.document_mask = true;
+  EXPECT_TRUE(has(refusal(config, {}), "from pairs of answers (dpo.beta)"));
   EngineConfig llama = small_engine("llama", "bf16");
   llama.shape.mtp_depth = 1;
   EXPECT_TRUE(has(refusal(llama, {}), "models of the family llama predict no further tokens"));

@@ -55,8 +55,8 @@ TEST(SharedScales, SumGradientsOnMeshesAsNearAsOnDataRanks) {
   const MeshSteps one = steps_on(config_of(true), {});
   for (const std::int64_t zero : {0, 1, 2, 3}) expect(config_of(true), {.tensor = 2, .data = 2, .zero = zero}, one);
   for (const std::int64_t zero : {0, 1}) expect(config_of(true), {.data = 2, .pipeline = 2, .zero = zero}, one);
+  expect(config_of(true), {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, one);
   const MeshSteps untied = steps_on(config_of(false), {});
-  expect(config_of(false), {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, untied);
   expect(config_of(false), {.context = 2, .data = 2, .zero = 3, .shard = 2}, untied);
   const MeshSteps experts = steps_on(config_of_experts(), {});
   for (const std::int64_t zero : {0, 2}) expect(config_of_experts(), {.data = 4, .zero = zero, .expert = 2}, experts);

@@ -25,31 +25,36 @@ parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t toke
   return {.in_8_bits = in_8_bits / per_product, .in_16_bits = (all.gemm_flops - in_8_bits) / per_product};
 }
 
-// Of blocks and of the head, with those of layers that predict further tokens, which are beside it.
+// Of blocks and of the head, once per token that is predicted, with those of layers that predict further ones, which are beside it.
 struct Count final : nn::Visitor {
-  Count(Stream& stream, std::int64_t count, std::int64_t layers) : dry(stream), tokens(count), layers(layers) {}
+  Count(Stream& stream, std::int64_t count, const models::ModelShape& s) : dry(stream), tokens(count), shape(s) {}
   void block(int number) override {
-    in_block = number >= 0 && number < layers;
-    if (in_block) blocks.emplace_back();
+    now = number;
+    if (in_block()) blocks.emplace_back();
   }
   void linear(nn::LinearSite& l) override {
     const parallel::Products more = products_of(dry, l, tokens);
-    parallel::Products& sum = in_block ? blocks.back() : head;
-    sum.in_8_bits += more.in_8_bits, sum.in_16_bits += more.in_16_bits;
+    parallel::Products& sum = in_block() ? blocks.back() : head;
+    const double times = now < 0 ? 1 + double(shape.mtp_depth) : 1;
+    sum.in_8_bits += times * more.in_8_bits, sum.in_16_bits += times * more.in_16_bits;
   }
+  bool in_block() const { return now >= 0 && now < shape.layers; }
   Stream& dry;
-  std::int64_t tokens, layers;
+  std::int64_t tokens;
+  const models::ModelShape& shape;
   std::vector<parallel::Products> blocks;
   parallel::Products head;
-  bool in_block = false;
+  int now = -1;
 };
 
 parallel::LayerCosts costs_of(const EngineConfig& c, const Target& target, WholeModel& whole) {
   Stream dry(Device::null, target);
   whole.precision.allocate(dry);
-  Count n(dry, round_up(c.sequence, 16), c.shape.layers);
+  Count n(dry, round_up(c.sequence, 16), c.shape);
   whole.model->visit(n);
-  return parallel::layer_costs(n.blocks, n.head, double(c.sequence), double(c.shape.heads * c.shape.head_dim));
+  const double score_columns = double(c.shape.heads * c.shape.head_dim);
+  n.head.in_16_bits += double(c.shape.mtp_depth) * double(c.sequence) * score_columns;
+  return parallel::layer_costs(n.blocks, n.head, double(c.sequence), score_columns);
 }
 
 }  // namespace

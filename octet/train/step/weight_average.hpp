@@ -1,16 +1,16 @@
 #pragma once
 
-#include "octet/nn/parameters.hpp"
+#include "octet/parallel/sharded_weights.hpp"
 
 namespace octet::train {
 
 /// The mean of a model's weights over steps, each with equal weight, in f32:
 ///   mean_n = mean_(n-1) + (w_n - mean_(n-1)) / n
-/// Beside training, which it never touches. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better
-/// Generalization".
+/// Beside training, which it never touches. Where ranks divide masters, each has the means of its own. Source: Izmailov et al. 2018,
+/// "Averaging Weights Leads to Wider Optima and Better Generalization".
 class WeightAverage {
  public:
-  /// Allocates an f32 value for each parameter's. The parameters must have storage and outlive this.
+  /// Allocates an f32 value for each of the masters here. The parameters must have storage and outlive this.
   WeightAverage(Stream&, nn::Parameters&);
 
   /// Counts the weights as they are.
@@ -19,6 +19,7 @@ class WeightAverage {
   void forget() { count_ = 0; }
   /// Weights counted since.
   std::int64_t count() const { return count_; }
+  /// Of each of nn::Parameters::slices().
   const std::vector<Tensor>& means() const { return means_; }
   void visit_state(StateVisitor&);
 
@@ -28,20 +29,20 @@ class WeightAverage {
   std::int64_t count_ = 0;
 };
 
-/// While it lives, the parameters hold the averages, rounded to nearest in the type that they are stored in; then their own bits again.
-/// Their values are copied to the host meanwhile.
+/// While it lives, modules read the averages, rounded to nearest in the type of the values that they read; then the weights' own bits
+/// again. All ranks make it at the same time. Values that are masters, too, are copied to the host meanwhile.
 class AveragedWeights {
  public:
   /// Throws ContractError when nothing was counted.
-  AveragedWeights(Stream&, nn::Parameters&, const WeightAverage&);
+  AveragedWeights(Stream&, nn::Parameters&, parallel::ShardedWeights&, const WeightAverage&);
   ~AveragedWeights();
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;
 
  private:
   Stream& stream_;
-  nn::Parameters& parameters_;
-  std::vector<std::vector<float>> own_;
+  parallel::ShardedWeights& weights_;
+  std::vector<std::pair<ParameterSlice, std::vector<float>>> own_;  // masters that modules read
 };
 
 }  // namespace octet::train
