@@ -109,7 +109,8 @@ std::optional<TemporaryFolder> shared_memory(const LaunchOptions& options) {
 Ended run_once(const LaunchOptions& options, const std::string& folder) {
   const std::optional<TemporaryFolder> memory = shared_memory(options);
   Supervisor supervisor(RankFolder(folder), told_ranks(options.choice), options.grace_seconds);
-  return supervisor.run(commands(options, folder, free_port(), memory ? memory->path() : ""));
+  const int port = options.choice.way == Way::gpus ? free_port() : 0;
+  return supervisor.run(commands(options, folder, port, memory ? memory->path() : ""));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }

@@ -62,7 +62,7 @@ struct Load {
 
 void add_layers(Load& to, const PlannedModel& m, const Layout& l, const Software& s, double layers) {
   const double routed = m.routed_parameters() / double(l.experts);
-  to.dense += layers * rank_parameters(m, l, s), to.routed += layers * m.routed_parameters() / double(l.experts);
+  to.dense += layers * rank_parameters(m, l, s), to.routed += layers * routed;
   if (s.copies_experts) to.copied += layers * (routed + m.shared_parameters());
 }
 
@@ -80,7 +80,8 @@ Load most_loaded(const PlannedModel& m, const Layout& l, const Job& job, const S
   if (!at_head) return out;
   add_layers(out, m.layer_ahead(), l, s, out.ahead);
   const double joining = out.ahead * m.joining_parameters();
-  out.dense += joining, out.copied += joining;
+  out.dense += joining;
+  if (s.copies_experts) out.copied += joining;
   if (has_second_embedding(m, l)) out.ends *= 2;
   return out;
 }

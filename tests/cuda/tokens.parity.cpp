@@ -148,6 +148,7 @@ std::vector<Case> make() {
     for (const Storage storage : {Storage::f16, Storage::e4m3_tensor})
       for (const std::int64_t D : {7, 12, 24, 896}) cases.push_back(embedding_of_codes(dtype, storage, D));
     for (const std::int64_t D : {7, 64}) cases.push_back(embedding_of_rows(dtype, 20, 30, D));
+    for (const bool documents : {false, true}) cases.push_back(embedding_of_parts(dtype, 12, documents));
     cases.push_back(cross_entropy_of_parts(dtype, 37, 61, 64, 64)), cases.push_back(cross_entropy_of_parts(dtype, 20, 75968, 75968, 75968));
     cases.push_back(embedding(dtype, 5000, 3, 256, 0)), cases.push_back(embedding(dtype, 500, 3, 7, 0));
     for (const bool gradient : {false, true}) {

@@ -171,6 +171,16 @@ TEST(ExpertsOnMeshes, ADispatchIsUnderWayDuringTheAttentionOfTheOtherMicroBatch)
   });
 }
 
+TEST(ExpertsOnMeshes, AScheduleOfStagesHasNoEffectOnOneStage) {
+  EngineConfig config = config_of("fp32");
+  const Mesh mesh{.data = 2, .zero = 3, .expert = 2};
+  const MeshSteps plain = steps_on(config, mesh, 2);
+  config.ranks.schedule = parallel::Schedule::dualpipe_v;
+  const MeshSteps named = steps_on(config, mesh, 2);
+  EXPECT_EQ(named.gradients, plain.gradients);
+  EXPECT_EQ(named.losses, plain.losses);
+}
+
 // Weights' products are deferred, with the rows that they read.
 TEST(ExpertsOnMeshes, APipelineOfAnyScheduleHasTheBitsOfOneRank) {
   for (const char* recipe : {"bf16", "current", "block128"})

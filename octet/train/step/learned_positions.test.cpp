@@ -44,10 +44,9 @@ TEST(LearnedPositions, OnMeshesHaveTheGradientsAndLossesOfOneRank) {
     EngineConfig config = config_of("fp32");
     config.document_mask = documents;
     const MeshSteps one = steps_on(config, {});
-    for (const Mesh& mesh : {Mesh{.tensor = 2},
-                             {.tensor = 4},
-                             {.context = 2},
-                             {.tensor = 2, .context = 2},
+    for (const Mesh& mesh : {Mesh{.tensor = 2}, {.context = 2}, {.tensor = 2, .context = 2}}) expect_near(config, mesh, one, 1e-5);
+    if (documents) continue;
+    for (const Mesh& mesh : {Mesh{.tensor = 4},
                              {.tensor = 2, .data = 2, .zero = 3},
                              {.context = 2, .data = 2, .zero = 2},
                              {.tensor = 2, .pipeline = 2},

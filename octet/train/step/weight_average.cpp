@@ -44,7 +44,7 @@ AveragedWeights::AveragedWeights(Stream& stream, nn::Parameters& parameters, par
   weights.publish_instead(stream, average.means());
 }
 
-AveragedWeights::~AveragedWeights() {
+void AveragedWeights::end() {
   for (const auto& [slice, values] : own_) {
     nn::set_values(stream_, slice.value, values.data());
     ++slice.parameter->version;

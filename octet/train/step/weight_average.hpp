@@ -29,15 +29,14 @@ class WeightAverage {
   std::int64_t count_ = 0;
 };
 
-/// While it lives, modules read the averages, rounded to nearest in the type of the values that they read; then the weights' own bits
-/// again. All ranks make it at the same time. Values that are masters, too, are copied to the host meanwhile.
+/// From its beginning on, modules read the averages, rounded to nearest in the type of the values that they read. Values that are masters,
+/// too, are copied to the host meanwhile. All ranks begin and end it at the same time.
 class AveragedWeights {
  public:
   /// Throws ContractError when nothing was counted.
   AveragedWeights(Stream&, nn::Parameters&, parallel::ShardedWeights&, const WeightAverage&);
-  ~AveragedWeights();
-  AveragedWeights(const AveragedWeights&) = delete;
-  AveragedWeights& operator=(const AveragedWeights&) = delete;
+  /// Modules read the weights' own bits again.
+  void end();
 
  private:
   Stream& stream_;

@@ -49,8 +49,9 @@ TEST(WeightAverage, ChangesNoBitOfTraining) {
     Engine with(config_of(master, true), Device::cpu, {}), without(config_of(master, false), Device::cpu, {});
     const data::Batch held_out = random_batch(4, 32, 61, 99);
     train(with, [&] {
-      const AveragedWeights averaged(with.stream, with.parameters, with.sharding.weights(), *with.average);
+      AveragedWeights averaged(with.stream, with.parameters, with.sharding.weights(), *with.average);
       evaluate_batch(with, held_out);
+      averaged.end();
     });
     train(without, [] {});
     EXPECT_EQ(nn::flat_values(with.stream, with.parameters.values()), nn::flat_values(without.stream, without.parameters.values()));
@@ -63,11 +64,10 @@ TEST(WeightAverage, IsInTheParametersWhileItIsAskedFor) {
   train(e, [] {});
   const std::vector<float> own = nn::flat_values(e.stream, e.parameters.values());
   const double loss = evaluate_batch(e, random_batch(4, 32, 61, 99)).loss;
-  {
-    const AveragedWeights averaged(e.stream, e.parameters, e.sharding.weights(), *e.average);
-    EXPECT_EQ(nn::flat_values(e.stream, e.parameters.values()), nn::flat_values(e.stream, e.average->means()));
-    EXPECT_NE(evaluate_batch(e, random_batch(4, 32, 61, 99)).loss, loss) << "quantized weights follow, too";
-  }
+  AveragedWeights averaged(e.stream, e.parameters, e.sharding.weights(), *e.average);
+  EXPECT_EQ(nn::flat_values(e.stream, e.parameters.values()), nn::flat_values(e.stream, e.average->means()));
+  EXPECT_NE(evaluate_batch(e, random_batch(4, 32, 61, 99)).loss, loss) << "quantized weights follow, too";
+  averaged.end();
   EXPECT_EQ(nn::flat_values(e.stream, e.parameters.values()), own);
   e.average->forget();
   EXPECT_THROW(AveragedWeights(e.stream, e.parameters, e.sharding.weights(), *e.average), ContractError);
@@ -100,10 +100,9 @@ Losses losses_on(const EngineConfig& config, const Mesh& mesh) {
     StepRunner runner = begin_steps(e);
     for (int step = 0; step < 3; ++step) runner.run(batches(step), {.learning_rate = 1e-2}, [&] { e.average->add(e.stream); });
     Losses seen{.before = evaluated()};
-    {
-      const AveragedWeights averaged(e.stream, e.parameters, e.sharding.weights(), *e.average);
-      seen.averaged = evaluated();
-    }
+    AveragedWeights averaged(e.stream, e.parameters, e.sharding.weights(), *e.average);
+    seen.averaged = evaluated();
+    averaged.end();
     seen.after = evaluated();
     runner.run(batches(3), {.learning_rate = 1e-2}, [&] { seen.next = double(read_out(e).loss); });
     if (rank == 0) out = seen;

@@ -65,10 +65,16 @@ __global__ void __launch_bounds__(threads)
   if (row < job.rows) {
     HeldRow<T, packs> other;
     lanes.fetch(row_of(x, row, cols), cols, in), lanes.fetch(row_of(added, row, cols), cols, other);
+    const auto add = [&] {
+      ops::add_row(lanes, cols, &in, &other, &in);
+      lanes.put(in, cols, row_of(x, row, cols));
+    };
     if constexpr (packs == 1) {
-      const typename Body::Held weights(lanes, cols, body);
+      const typename Body::Held weights(lanes, cols, body);  // loaded beside the row
+      add();
       weights.scale(lanes, cols, body, body.find(lanes, cols, row, &in), &in, &out);
     } else {
+      add();
       body.scale(lanes, cols, body.find(lanes, cols, row, &in), &in, &out);
     }
     if (job.plain != nullptr) lanes.put(out, cols, row_of(static_cast<T*>(job.plain), row, cols));

@@ -25,8 +25,9 @@ void Evaluations::run(Engine& engine, Recorder& recorder, Progress& at, bool (*s
 
 void Evaluations::run_average(Engine& engine, Recorder& recorder, const Progress& at, bool (*stopped)()) {
   if (!held_out_ || !engine.average || engine.average->count() == 0) return;
-  const AveragedWeights averaged(engine.stream, engine.parameters, engine.sharding.weights(), *engine.average);
+  AveragedWeights averaged(engine.stream, engine.parameters, engine.sharding.weights(), *engine.average);
   const Evaluation e = evaluate(engine, *held_out_, stopped, references_);
+  averaged.end();
   if (!e.whole) return;
   average_loss_ = e.loss;
   recorder.evaluation(

@@ -378,10 +378,9 @@ TEST(ExpertRanks, RefusalsNameTheRule) {
          "ranks.expert = 4: 4 experts per layer and ranks.data = 6 must be multiples of it; the nearest number is 2");
   expect(config, {.data = 4, .zero = 1, .expert = 4, .shard = 2},
          "ranks.shard = 2: a group has complete sets of experts, so it must be a multiple of ranks.expert = 4; the nearest number is 4");
-  expect(config_of("fp16"), two, "ranks.expert = 2: recipe.name = \"fp16\"");
-  EngineConfig changed = config;
-  changed.average = true;
-  expect(changed, two, "ranks.expert = 2: train.average");
+  EngineConfig changed = config_of("fp16");
+  changed.comm.experts = parallel::ExpertWire::e4m3;
+  expect(changed, two, "ranks.expert = 2: comm.experts = \"e4m3\" encodes activations in BF16 or FP32, and recipe.name = \"fp16\"");
   changed = config, changed.shape.width = 192, changed.comm.experts = parallel::ExpertWire::e4m3;
   expect(changed, two, "comm.experts = \"e4m3\" has a scale per 128 values of a row, and model.width = 192");
   changed = config, changed.ranks.expert_room = 0.5;
