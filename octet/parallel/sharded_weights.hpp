@@ -19,8 +19,8 @@ class ShardedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of sharded variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
   void publish(Stream&, std::span<const Tensor> scalars);
-  /// The same of other values than masters, f32 of each of Parameters::slices() in their order, which is that of list(), until the next publish(). Masters that modules read, as
-  /// reads_master() says, are left to the caller.
+  /// The same of other values than masters, f32 of each of Parameters::slices(), which have the order of list(), until the next publish().
+  /// Masters that modules read, as reads_master() says, are left to the caller.
   void publish_instead(Stream&, std::span<const Tensor> values);
   /// Whether the slice's master is also what modules of this rank read of it.
   bool reads_master(const ParameterSlice&) const;
