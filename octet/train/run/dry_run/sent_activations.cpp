@@ -118,7 +118,7 @@ void add_turns(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
                   format("comm.tensor_turns: the backward of a micro-batch computes while the forward of the next one exchanges, and the "
                          "other way round{}{}",
                          engine.sharding.overlaps_activations() ? "" : "; here an exchange ends before other work begins",
-                         engine.stream.apart_from_host() ? "; micro-batches run without CUDA graphs" : "")});
+                         engine.stream.apart_from_host() ? "; micro-batches run without recorded graphs" : "")});
 }
 
 }  // namespace
