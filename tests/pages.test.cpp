@@ -50,6 +50,8 @@ constexpr Marked marked[] = {
     {"docs/experts.md", "OCTET_TWO_HOSTS", "needs root; makes two network namespaces"},
     {"docs/long-runs.md", "octet compare long.toml", gpus},
     {"docs/long-runs.md", "octet train long.toml", gpus},
+    {"docs/long-runs.md", "octet train short.toml", gpus},
+    {"docs/long-runs.md", "octet train --resume runs/final", gpus},
     {"docs/long-runs.md", "octet tokenize --input '/usr/include", "headers that a machine may not have"},
     {"docs/long-runs.md", "python3 bench/peers/fp8_gap.py", gpus},
     {"docs/generate.md", "octet chat", "needs a person at a terminal"},
