@@ -140,7 +140,7 @@ def main():
     parser.add_argument("octet", type=os.path.abspath)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=int(os.environ.get("OCTET_CONFIGURATIONS", "24")))
+    parser.add_argument("--count", type=int, default=int(os.environ.get("OCTET_CONFIGURATIONS", "16")))
     o = parser.parse_args()
     shutil.rmtree(o.folder, ignore_errors=True)
     o.folder.mkdir(parents=True)
