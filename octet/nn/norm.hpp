@@ -41,9 +41,9 @@ class RmsNorm {
   /// sum.x = a + b and its statistics; sum.x may be a or b. Any norm of one width and eps may follow. With sum.branch, which b is, a is
   /// sum.x, and the sum waits.
   void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
-  /// Adds what waits, and finds the statistics that are not known yet.
+  /// Adds a waiting branch, and finds statistics that are not known yet.
   void forward(Stream&, Input& x, ops::Sink& y) const;
-  /// Adds what waits.
+  /// Adds a waiting branch.
   void complete(Stream&, Input& x) const;
   /// dx (+)= gradient; adds to the weight's gradient. x is as forward left it. mean: as in ops::RmsNormBackward.
   void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate, const Tensor& mean = {});
