@@ -19,7 +19,8 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wire
   make_groups(c);
   divide_experts(c), divide_shards(c);
   partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
-  const bool of_rows = divides_layers() && wires.tensor_turns, of_experts = divides_experts() && folds(c.schedule) && c.pipeline > 1;
+  const bool of_rows = divides_layers() && wires.turns;
+  const bool of_experts = divides_experts() && (wires.turns || (folds(c.schedule) && c.pipeline > 1));
   turns_ = of_rows || of_experts ? std::make_unique<InTurn>() : std::make_unique<Turns>();
   turns_of_rows_ = of_rows ? turns_.get() : &apart();
   expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room);

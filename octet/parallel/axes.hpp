@@ -66,8 +66,8 @@ class Axes {
   /// Of shards(), those that have the same experts, and so divide the state of their stacks.
   comm::Communicator& shards_of_stacks() { return shards_of_stacks_ ? *shards_of_stacks_ : same_experts(); }
   nn::ExpertExchange& expert_exchange() { return *expert_exchange_; }
-  /// Of forwards and backwards that a schedule pairs: in turn where ranks divide experts, whose rows then travel beside other computation,
-  /// and where tensor ranks ask for it.
+  /// Of forwards and backwards that a schedule pairs: in turn where a configuration asks for it, and under dualpipe_v where ranks divide
+  /// experts. Rows of activations then travel beside other computation.
   Turns& turns() { return *turns_; }
   /// Those that passes take at exchanges of tensor ranks: the same, or none.
   Turns& turns_of_rows() { return *turns_of_rows_; }

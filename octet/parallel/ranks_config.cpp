@@ -69,11 +69,11 @@ void CommConfig::fields(config::FieldVisitor& v) {
            {{"at_zero", ops::MuGrowth::at_zero}, {"below_threshold", ops::MuGrowth::below_threshold}}, may_change);
   v.choice("tensor", tensor, "how partial sums of activations travel between ranks.tensor ranks; bf16: as f32 under a recipe of f32",
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
-  v.field(
-      "tensor_turns", tensor_turns,
-      "with ranks.tensor: whether the backward of a micro-batch and the forward of the next one take turns, so that each computes while "
-      "the other exchanges activations; two micro-batches then have saved activations",
-      may_change);
+  v.field("turns", turns,
+          "with ranks.tensor or ranks.expert: whether the backward of a micro-batch and the forward of the next one take turns, so that "
+          "each computes while "
+          "the other exchanges activations; two micro-batches then have saved activations",
+          may_change);
   v.choice("pipeline", pipeline,
            "how activations and their gradients travel between stages of ranks.pipeline; bf16: as f32 under a recipe of f32",
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);

@@ -53,9 +53,9 @@ struct CommConfig {
   ops::MuGrowth mu_growth = ops::MuGrowth::at_zero;  // when the factor mu of e4m3_shared grows
   TensorWire tensor = TensorWire::activations, pipeline = TensorWire::activations;
   ExpertWire experts = ExpertWire::recipe;
-  bool tensor_turns = false;  // the backward of a micro-batch and the forward of the next one take turns at exchanges of tensor ranks
-  bool overlap = true;        // on GPUs, ranks exchange gradients, weights and activations while they compute
-  bool peer_memory = true;    // GPUs of one machine exchange large tensors through each other's memory
+  bool turns = false;   // the backward of a micro-batch and the forward of the next one take turns at exchanges of tensor and expert ranks
+  bool overlap = true;  // on GPUs, ranks exchange gradients, weights and activations while they compute
+  bool peer_memory = true;  // GPUs of one machine exchange large tensors through each other's memory
 
   void fields(config::FieldVisitor&);
   /// Whether a factor mu is in use.

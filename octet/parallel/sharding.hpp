@@ -46,8 +46,6 @@ class Sharding {
   bool computes_alone() const;
   /// Whether exchanges of activations run beside products.
   bool overlaps_activations() const { return activation_queue_ != nullptr; }
-  /// Whether two passes take turns at them.
-  bool takes_turns() const { return axes_.turns_of_rows().pairs(); }
   comm::Traffic traffic(comm::Collective) const;
   /// Factors of gradients' sums.
   void visit_state(StateVisitor&);

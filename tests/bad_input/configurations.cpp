@@ -206,12 +206,12 @@ std::vector<Case> of_states() {
       values("moments_in_blocks_that_ranks_cut", "--set ranks.tensor=2 --set model.hidden=192 --set optim.m=e4m3",
              {"optim.m = \"e4m3\"", "a scale per 128 values", "set optim.m = \"bf16\""}),
       values("turns_of_passes_with_a_tied_embedding",
-             "--set ranks.tensor=2 --set comm.tensor_turns=true --set train.accumulate=2 --set model.tied=yes",
-             {"comm.tensor_turns = true", "a tied embedding's gradient", "set it to false, or model.tied = \"no\""}),
+             "--set ranks.tensor=2 --set comm.turns=true --set train.accumulate=2 --set model.tied=yes",
+             {"comm.turns = true", "a tied embedding's gradient", "set it to false, or model.tied = \"no\""}),
       values("turns_of_passes_with_weights_in_parts",
-             "--set ranks.tensor=2 --set ranks.data=2 --set ranks.zero=3 --set comm.tensor_turns=true --set train.accumulate=2 --set "
+             "--set ranks.tensor=2 --set ranks.data=2 --set ranks.zero=3 --set comm.turns=true --set train.accumulate=2 --set "
              "model.tied=no",
-             {"comm.tensor_turns = true", "stage 3 has two blocks in memory", "set it to false, or ranks.zero = 2"}),
+             {"comm.turns = true", "stage 3 has two blocks in memory", "set it to false, or ranks.zero = 2"}),
       values("a_sequence_that_ranks_do_not_divide", "--set ranks.context=3",
              {"ranks.context = 3", "data.sequence_length = ", "must be a multiple of 6", "the nearest number for this length is 2"}),
       values("attention_in_eight_bits_of_parts_of_sequences", "--set recipe.attention=fp8_forward --set ranks.context=2",

@@ -77,7 +77,7 @@ def configuration(seed):
     if c["ranks.tensor"] * c["ranks.context"] > 1 and c["recipe.name"] == "fp16":  # which is refused
         c["recipe.name"] = "bf16"
     if c["ranks.tensor"] > 1 and r.random() < 0.4:
-        c |= {"comm.tensor_turns": True, "model.tied": "no"}
+        c |= {"comm.turns": True, "model.tied": "no"}
     return c
 
 

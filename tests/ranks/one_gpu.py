@@ -66,17 +66,21 @@ def jobs(everything):
     # The forward of a micro-batch and the backward of the one before it in turn: the bits of one after the other.
     def add_turns(name, ranks, keys):
         add(f"tensor-turns-apart-{name}", ranks, 3, ["ranks.tensor=2", *keys])
-        add(f"tensor-turns-{name}", ranks, 3, ["ranks.tensor=2", "comm.tensor_turns=true", *keys], f"tensor-turns-apart-{name}")
+        add(f"tensor-turns-{name}", ranks, 3, ["ranks.tensor=2", "comm.turns=true", *keys], f"tensor-turns-apart-{name}")
 
     for r in recipes if everything else ["fp32", "current", "delayed", "block128"]:
         add_turns(r, 2, [f"recipe.name={r}"])
     for name, keys in [("again", ['model.recompute=["norm", "activation"]']), ("O3", ["optim.level=O3"]), ("library", ["comm.peer_memory=false"])]:
         add_turns(name, 2, ["recipe.name=current", *keys])
-    add("tensor-turns-in-order", 2, 3, ["recipe.name=current", "ranks.tensor=2", "comm.tensor_turns=true", "comm.overlap=false"],
+    add("tensor-turns-in-order", 2, 3, ["recipe.name=current", "ranks.tensor=2", "comm.turns=true", "comm.overlap=false"],
         "tensor-turns-apart-current")
     for stage in range(3):
         add_turns(f"data-{stage}", 4, ["recipe.name=current", "ranks.data=2", f"ranks.zero={stage}"])
     add_turns("experts", 2, ["recipe.name=current", "model.size=moe-tiny", "model.router_loss=0.01", "model.router_balance=layer"])
+    for r in ["fp32", "block128"]:
+        keys = [f"recipe.name={r}", "model.size=moe-tiny", "model.router_balance=layer", "ranks.expert=2", "ranks.zero=1"]
+        add(f"expert-turns-apart-{r}", 2, 3, keys)
+        add(f"expert-turns-{r}", 2, 3, [*keys, "comm.turns=true"], f"expert-turns-apart-{r}")
     add("tensor-8-bits", 2, MICRO_BATCHES, ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3"], "one-current", 1e-2)
     coded = ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3"]
     add("tensor-few-8-bits", 2, 2, coded)

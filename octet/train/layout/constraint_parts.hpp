@@ -18,6 +18,7 @@ Constraints of_steps();
 Constraints of_tensor();
 Constraints of_context();
 Constraints of_experts();
+Constraints of_turns();
 Constraints of_pipeline();
 Constraints of_zero();
 

@@ -22,7 +22,7 @@ const std::vector<LayoutConstraint>& layout_constraints() {
   static const constraints::Constraints all = [] {
     constraints::Constraints out;
     for (const auto& of : {constraints::of_steps, constraints::of_tensor, constraints::of_context, constraints::of_experts,
-                           constraints::of_pipeline, constraints::of_zero})
+                           constraints::of_turns, constraints::of_pipeline, constraints::of_zero})
       for (const LayoutConstraint& rule : of()) out.push_back(rule);
     return out;
   }();

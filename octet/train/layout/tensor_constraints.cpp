@@ -59,7 +59,9 @@ const Parameter* coded_copy(const Layout& l, const Subject& s) {
   return found == all.end() ? nullptr : *found;
 }
 
-Constraints of_division() {
+}  // namespace
+
+Constraints of_tensor() {
   return {
       {planned, tensor, "Tensor ranks are GPUs of one node.",
        [](const Layout& l, const Subject& s) { return s.per_node == 0 || l.tensor <= s.per_node; },
@@ -102,44 +104,6 @@ Constraints of_division() {
                        p.cut.copies, p.path, s.storage(l).gradients);
        }},
   };
-}
-
-// Of passes that take turns.
-LayoutConstraint turns_rule(std::string text, bool (*keeps)(const Layout&, const Subject&), std::string why, std::string remedy) {
-  return {here, tensor, std::move(text), [keeps](const Layout& l, const Subject& s) { return !s.comm.tensor_turns || keeps(l, s); },
-          says(format("comm.tensor_turns = true: {}; set it to false, or {}", why, remedy))};
-}
-
-// Whether ZeRO divides something of that stage.
-bool divides_at(const Layout& l, const Subject& s, std::int64_t stage) { return s.optimizer && l.shards() > 1 && l.zero >= stage; }
-
-Constraints of_turns() {
-  return {
-      turns_rule(
-          "With `comm.tensor_turns`, a model has one stage.", [](const Layout& l, const Subject&) { return l.pipeline == 1; },
-          "stages of a pipeline have turns of their own", "ranks.pipeline = 1"),
-      turns_rule(
-          "With `comm.tensor_turns`, `ranks.expert` is 1.", [](const Layout& l, const Subject&) { return l.experts == 1; },
-          "the host waits for rows of experts from other ranks", "ranks.expert = 1"),
-      turns_rule(
-          "With `comm.tensor_turns`, embedding and head are not one matrix.", [](const Layout&, const Subject& s) { return !s.shape.tied; },
-          "the parts of a tied embedding's gradient would be added in another order", "model.tied = \"no\""),
-      turns_rule(
-          "With `comm.tensor_turns`, ZeRO-3 is not used.", [](const Layout& l, const Subject& s) { return !divides_at(l, s, 3); },
-          "stage 3 has two blocks in memory, and two passes use more of them", "ranks.zero = 2"),
-      turns_rule(
-          "With `comm.tensor_turns` and ZeRO-2, gradients have no scales.",
-          [](const Layout& l, const Subject& s) { return !divides_at(l, s, 2) || !has_scales(s.storage(l).gradients); },
-          "at stage 2, sums in 8 bits are rounded by the number of one micro-batch", "optim.gradients = \"bf16\", or ranks.zero = 1"),
-  };
-}
-
-}  // namespace
-
-Constraints of_tensor() {
-  Constraints out = of_division();
-  for (LayoutConstraint& rule : of_turns()) out.push_back(std::move(rule));
-  return out;
 }
 
 }  // namespace octet::train::constraints

@@ -163,14 +163,14 @@ TEST(TensorOverlap, IsOnWhereAnExchangeRunsBesideTheComputation) {
 
 // The backward of a micro-batch and the forward of the next one in turn, against one after the other.
 EngineConfig turning(EngineConfig config) {
-  config.shape.tied = false, config.comm.tensor_turns = true;
+  config.shape.tied = false, config.comm.turns = true;
   return config;
 }
 
 void expect_bits_of_passes_apart(EngineConfig config, const std::string& what) {
   config = turning(config);
   EngineConfig apart = config;
-  apart.comm.tensor_turns = false;
+  apart.comm.turns = false;
   const Result one_by_one = steps_of(apart, Order::in_stream, 3);
   for (const Order order : {Order::in_stream, Order::first, Order::last})
     EXPECT_TRUE(one_by_one.same_bits(steps_of(config, order, 3))) << what << ", order " << int(order);
@@ -200,6 +200,30 @@ TEST(TensorTurns, HaveTheBitsOfPassesApartBesideOtherAxesAndStorages) {
   experts.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
   experts.shape.experts.balance = {.over = nn::Balance::Over::model, .loss = 0.05};
   expect_bits_of_passes_apart(experts, "experts");
+}
+
+// Two ranks that divide the experts, and those of two tensor ranks each.
+EngineConfig divided_experts(const char* recipe, int tensor, const std::vector<std::string>& recompute = {}) {
+  EngineConfig config = engine_of("qwen3_moe", recipe, tensor, recompute);
+  config.shape.experts = {.number = 4, .chosen = 2, .width = 64, .normalize = true};
+  config.shape.experts.balance = {.over = nn::Balance::Over::layer, .loss = 0.05};
+  config.ranks.data = 2, config.ranks.expert = 2;
+  return config;
+}
+
+TEST(ExpertTurns, HaveTheBitsOfPassesApart) {
+  for (const char* recipe : {"fp32", "delayed", "block128"})
+    expect_bits_of_passes_apart(divided_experts(recipe, 1), recipe);
+  for (const std::string part : {"norm", "block"}) expect_bits_of_passes_apart(divided_experts("block128", 1, {part}), part);
+  for (const int zero : {1, 2}) {
+    EngineConfig config = divided_experts("current", 1);
+    config.ranks.zero = zero;
+    expect_bits_of_passes_apart(config, format("stage {}", zero));
+  }
+  EngineConfig rounds = divided_experts("fp32", 1);
+  rounds.ranks.expert_room = 1;
+  expect_bits_of_passes_apart(rounds, "rounds");
+  expect_bits_of_passes_apart(divided_experts("current", 2), "beside tensor ranks");
 }
 
 struct Span {
@@ -301,10 +325,9 @@ TEST(TensorTurns, AreRefusedWhereAnOrderOfGradientsWouldChange) {
     return "";
   };
   EXPECT_EQ(refusal([](EngineConfig&) {}), "");
-  EXPECT_EQ(
-      refusal([](EngineConfig& c) { c.shape.tied = true; }),
-      "ranks.tensor = 2: comm.tensor_turns = true: the parts of a tied embedding's gradient would be added in another order; set it to "
-      "false, or model.tied = \"no\"");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.shape.tied = true; }),
+            "ranks.tensor = 2: comm.turns = true: the parts of a tied embedding's gradient would be added in another order; set it to "
+            "false, or model.tied = \"no\"");
   EXPECT_NE(refusal([](EngineConfig& c) { c.ranks.zero = 3; }).find("ranks.zero = 2"), std::string::npos);
   EXPECT_NE(refusal([](EngineConfig& c) {
               c.ranks.zero = 2, c.optimizer->level = optim::Level::O3, c.optimizer->m = Storage::bf16;

@@ -85,9 +85,9 @@ void RunConfig::fields(config::FieldVisitor& v) {
     v.idle(key, alone, "ranks.data = 1: there is one rank");
   for (const char* key : {"comm.experts", "ranks.expert_room"})
     v.idle(key, ranks.expert == 1, "ranks.expert = 1: each rank has all experts");
-  for (const char* key : {"comm.tensor", "comm.tensor_turns"})
-    v.idle(key, ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
-  v.idle("comm.tensor_turns", train.accumulate == 1, "train.accumulate = 1: a step has one micro-batch, which no other one follows");
+  v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
+  v.idle("comm.turns", ranks.tensor == 1 && ranks.expert == 1, "ranks.tensor and ranks.expert are 1: each rank has whole layers");
+  v.idle("comm.turns", train.accumulate == 1, "train.accumulate = 1: a step has one micro-batch, which no other one follows");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
     v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
   v.idle("optim.coded_ends", model.mtp_depth > 0, "model.mtp_depth adds to gradients of embedding and head, which stay in FP32");

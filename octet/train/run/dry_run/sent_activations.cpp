@@ -112,22 +112,18 @@ void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
 }
 
 // As Pipeline pairs passes, which it does not record.
-void add_turns(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
-  if (!engine.sharding.takes_turns()) return;
+void add_turns(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
+  if (!c.comm.turns || (!engine.axes.divides_layers() && !engine.axes.divides_experts())) return;
+  const bool ends_first = engine.axes.divides_layers() && !engine.sharding.overlaps_activations();
   rows.push_back({"passes in turn", 0, 0, "turns",
-                  format("comm.tensor_turns: the backward of a micro-batch computes while the forward of the next one exchanges, and the "
+                  format("comm.turns: the backward of a micro-batch computes while the forward of the next one exchanges, and the "
                          "other way round{}{}",
-                         engine.sharding.overlaps_activations() ? "" : "; here an exchange ends before other work begins",
+                         ends_first ? "; here an exchange ends before other work begins" : "",
                          engine.stream.apart_from_host() ? "; micro-batches run without recorded graphs" : "")});
 }
 
-}  // namespace
-
-std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
-  std::vector<scaling::PlanRow> rows;
-  if (engine.axes.divides_sequences()) add_sent_keys(engine, c, rows);
-  if (engine.axes.divides_experts()) add_sent_rows(engine, c, rows);
-  if (!engine.axes.divides_layers()) return rows;
+// Of ranks that divide each layer.
+void add_layers(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
   const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
@@ -145,7 +141,17 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   rows.push_back({"sums over ranks", 0, 0, coded ? "e4m3" : values,
                   coded ? "comm.tensor: parts of branches and of the head's gradient, with a scale per 128 values, added in FP32"
                         : "parts of branches and of the head's gradient, added in FP32 and rounded once"});
-  add_overlap(engine, rows), add_turns(engine, rows);
+  add_overlap(engine, rows);
+}
+
+}  // namespace
+
+std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
+  std::vector<scaling::PlanRow> rows;
+  if (engine.axes.divides_sequences()) add_sent_keys(engine, c, rows);
+  if (engine.axes.divides_experts()) add_sent_rows(engine, c, rows);
+  if (engine.axes.divides_layers()) add_layers(engine, c, rows);
+  add_turns(engine, c, rows);
   return rows;
 }
 
