@@ -61,7 +61,8 @@ class Communicator {
   /// `from` and `to`, and may be 0. Stream::work() has the call without its bytes, since these depend on data; traffic() has both.
   void all_to_all(Stream&, const Tensor& from, Counts sent, const Tensor& to, Counts received);
   /// The same in two parts, as begin_send(): between them the tensors are left alone, and parts may travel. Exchanges are finished in the
-  /// order in which they were begun. On a GPU it is queued at once, and finish_all_to_all() does nothing.
+  /// order in which they were begun. On a GPU it is the stream's work at once, so computation beside it is in another stream, and
+  /// finish_all_to_all() does nothing.
   BegunExchange begin_all_to_all(Stream&, const Tensor& from, Counts sent, const Tensor& to, Counts received);
   void finish_all_to_all(const BegunExchange&);
   /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count +

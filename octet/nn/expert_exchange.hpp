@@ -7,6 +7,7 @@
 #include "octet/ops/expert_map/expert_map.hpp"
 #include "octet/ops/quantize/sink.hpp"
 #include "octet/tensor/cut.hpp"
+#include "octet/tensor/side_work.hpp"
 
 namespace octet::nn {
 
@@ -78,11 +79,18 @@ class ExpertExchange {
   virtual Tensor weights_here(Stream&, const Visit&, const Tensor& all) const = 0;
   virtual void finish(Stream&, const Tensor& here, const Choices&, const Visit&, const Tensor& all) = 0;
 
+  /// Where exchanges run while two passes take turns. It outlives this, or its use here.
+  void set_beside(SideWork& s) { beside_ = &s; }
+  void run_in_stream() { beside_ = &in_stream_; }
+
  protected:
   ExpertExchange(int member, int members) : member_(member), members_(members) {}
+  SideWork& beside() const { return *beside_; }
 
  private:
   int member_, members_;
+  SideWork in_stream_;
+  SideWork* beside_ = &in_stream_;
 };
 
 /// One member, which has every expert: nothing is exchanged.

@@ -70,11 +70,17 @@ Tensor ExpertGroup::arriving(Stream& stream, const Leaving& l, std::int64_t colu
   return stream.empty({l.room, columns}, type, region, Category::activations).rows(0, sum(l.now.in));
 }
 
+// Exchanges of the ranks, on which the stream waits. While two passes run, all of both are in one queue, so that their order is one.
+void ExpertGroup::run(Stream& stream, const SideWork::Work& work) const {
+  if (!turns_.running()) return work(stream);
+  beside().join(stream, beside().begin(stream, work));
+}
+
 // Of all tokens, whose map is made. Ranks may have more of them than this one, as in an evaluation's last batch.
 ExpertGroup::Round ExpertGroup::only_round(Stream& stream, const Choices& c, const Leaving& l) {
   const Scope scope(stream);
   const Tensor &out = l.rows.groups.count, in = stream.empty(out.shape, DType::i32);
-  ranks_.all_to_all(stream, out, in);
+  run(stream, [&](Stream& queue) { ranks_.all_to_all(queue, out, in); });
   ranks_.finish(stream);
   Round round = planned_round(c.chosen.shape[0], room_for(c));
   if (stream.device() != Device::null) {
@@ -97,7 +103,7 @@ std::vector<std::int32_t> ExpertGroup::gather_tables(Stream& stream, const Choic
     count_choices(stream, visited.rows(first, count), own.rows(at, room.ranks));
     count_choices(stream, c.chosen.rows(first, count), own.rows(at + room.ranks, room.experts));
   }
-  ranks_.all_gather(stream, own, all);
+  run(stream, [&](Stream& queue) { ranks_.all_gather(queue, own, all); });
   ranks_.finish(stream);
   std::vector<std::int32_t> out(std::size_t(all.count()));
   download(stream, all, out.data());
@@ -173,10 +179,10 @@ void ExpertGroup::receive(Stream& stream, const Choices& c, Visit& v) {
 // While exchanges of two passes are under way, those begun first are finished first, on every rank.
 void ExpertGroup::exchange(Stream& stream, std::initializer_list<Parts> all, Turns::Exchange kind, const Leaving& l) const {
   if (only_planned(stream, l)) return;
-  if (!turns_.running() || !l.alone) {
-    for (const Parts& p : all) ranks_.all_to_all(stream, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received);
-    return;
-  }
+  if (!turns_.running() || !l.alone)
+    return run(stream, [&](Stream& queue) {
+      for (const Parts& p : all) ranks_.all_to_all(queue, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received);
+    });
   struct Begun {  // of memory that is freed after an error
     ~Begun() {
       if (!finished) ranks.withdraw_sends();
@@ -186,23 +192,30 @@ void ExpertGroup::exchange(Stream& stream, std::initializer_list<Parts> all, Tur
     bool finished = false;
   };
   Begun begun{ranks_};
-  for (const Parts& p : all)
-    begun.exchanges.push_back(ranks_.begin_all_to_all(stream, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received));
+  const SideWork::Piece piece = beside().begin(stream, [&](Stream& queue) {
+    for (const Parts& p : all)
+      begun.exchanges.push_back(ranks_.begin_all_to_all(queue, flat_tensor(p.from), p.sent, flat_tensor(p.to), p.received));
+  });
   turns_.pass(kind);
   for (const comm::BegunExchange& e : begun.exchanges) ranks_.finish_all_to_all(e);
   begun.finished = true;
+  beside().join(stream, piece);
 }
 
 void ExpertGroup::send(Stream& stream, const Tensor& from, const Tensor& to, const Leaving& l) const {
   const std::int64_t columns = from.shape[1];
   if (only_planned(stream, l)) return;
-  ranks_.all_to_all(stream, flat_tensor(from), times(l.now.out, columns), flat_tensor(to), times(l.now.in, columns));
+  run(stream, [&](Stream& queue) {
+    ranks_.all_to_all(queue, flat_tensor(from), times(l.now.out, columns), flat_tensor(to), times(l.now.in, columns));
+  });
 }
 
 void ExpertGroup::send_back(Stream& stream, const Tensor& from, const Tensor& to, const Leaving& l) const {
   const std::int64_t columns = from.shape[1];
   if (only_planned(stream, l)) return;
-  ranks_.all_to_all(stream, flat_tensor(from), times(l.now.in, columns), flat_tensor(to), times(l.now.out, columns));
+  run(stream, [&](Stream& queue) {
+    ranks_.all_to_all(queue, flat_tensor(from), times(l.now.in, columns), flat_tensor(to), times(l.now.out, columns));
+  });
 }
 
 void ExpertGroup::send_codes(Stream& stream, const Tensor& from, const Tensor& to, const Leaving& l) const {

@@ -41,6 +41,7 @@ class ExpertGroup final : public nn::ExpertExchange {
     const Tensor &from, &to;
     std::vector<std::int64_t> sent, received;
   };
+  void run(Stream&, const SideWork::Work&) const;
   void exchange(Stream&, std::initializer_list<Parts>, Turns::Exchange, const Leaving&) const;
   Round only_round(Stream&, const Choices&, const Leaving&);
   std::vector<std::int32_t> gather_tables(Stream&, const Choices&, const Tensor& visited, const ExpertRoom&);

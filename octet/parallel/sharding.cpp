@@ -44,7 +44,9 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
       ends_(ends),
       activation_queue_(queue_beside(stream, axes.tensor(), c, trains)),
       gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
+      expert_queue_(queue_beside(stream, axes.experts(), c, trains && axes.turns().pairs())),
       beside_products_(work_beside(activation_queue_.get())),
+      beside_experts_(work_beside(expert_queue_.get())),
       in_turn_(*beside_products_, axes.turns_of_rows()),
       copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters, ends),
       of_ends_(stages_of(axes, trains && ends != nullptr)),
@@ -52,7 +54,7 @@ Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const
                      copied_gradients_),
       weights_(stream, gradient_queue_.get(), sharers_of(axes, true), parameters, frozen, axes.parts()) {
   for (const Parameter* p : parameters.list()) axes.parts().reserve(stream, p->shape.count());
-  axes.partition().set_beside(in_turn_);
+  axes.partition().set_beside(in_turn_), axes.expert_exchange().set_beside(*beside_experts_);
   if (shards_masters()) owners_.push_back(&axes.shards());
   else if (axes.divides_experts()) owners_.push_back(&axes.experts());
   for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})

@@ -14,7 +14,7 @@ class Sharding {
   /// Of parameters with their memory, which have gradients if they are trained, and of weights beside them that do not train. `ends`: the
   /// parameter that the first and the last stage of a pipeline both have, or null. All outlive this. All ranks make it at the same time.
   Sharding(Stream&, Axes&, nn::Parameters&, const std::vector<nn::FrozenBucket>&, const CommConfig&, bool trains, Parameter* ends);
-  ~Sharding() { axes_.partition().run_in_stream(); }
+  ~Sharding() { axes_.partition().run_in_stream(), axes_.expert_exchange().run_in_stream(); }
   Sharding(const Sharding&) = delete;
   Sharding& operator=(const Sharding&) = delete;
 
@@ -56,8 +56,8 @@ class Sharding {
   Axes& axes_;
   const nn::Parameters& parameters_;
   Parameter* ends_;
-  std::unique_ptr<Stream> activation_queue_, gradient_queue_;  // null: exchanges run in the stream
-  std::unique_ptr<SideWork> beside_products_;
+  std::unique_ptr<Stream> activation_queue_, gradient_queue_, expert_queue_;  // null: exchanges run in the stream
+  std::unique_ptr<SideWork> beside_products_, beside_experts_;
   WorkInTurn in_turn_;
   CopiedGradients copied_gradients_;
   std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null

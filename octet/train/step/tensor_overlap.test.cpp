@@ -94,6 +94,7 @@ Result steps_of(const EngineConfig& config, Order order, int micro_batches = 2) 
     SideWork& work = order == Order::in_stream ? in_stream : order == Order::first ? static_cast<SideWork&>(first) : late;
     parallel::WorkInTurn in_turn(work, e.axes.turns_of_rows());
     e.partition().set_beside(in_turn);
+    if (order == Order::first) e.axes.expert_exchange().set_beside(first);
     StepRunner runner = begin_steps(e);
     for (int s = 0; s < 2; ++s) {
       runner.run(batches_of(s, e.axes.sequence_group(), micro_batches), {.learning_rate = 1e-2}, [&] {
