@@ -196,6 +196,23 @@ TEST(Decoder, ResidualSumsThatWaitForANormGiveTheSameLogits) {
     }
 }
 
+TEST(Decoder, TheMostLikelyTokenIsTheFirstOfTheLargestLogits) {
+  for (const std::string family : {"llama", "deepseek_v3"}) {
+    const auto e = engine_of(config_of(family, "bf16"));
+    const auto decoder = Decoder::make(*e, {.texts = 3, .longest = 8});
+    std::vector<Ids> texts = {random_ids(1, 1), {}, random_ids(6, 3)};
+    for (int step = 0; step < 4; ++step) {
+      const std::vector<std::span<const std::int32_t>> read(texts.begin(), texts.end());
+      const std::vector<std::int32_t> ids = decoder->most_likely(read);
+      const std::vector<std::vector<float>> logits = decoder->logits(read);  // of the last tokens again
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        ASSERT_EQ(ids[i], texts[i].empty() ? -1 : sample(logits[i], {.temperature = 0}, 0)) << family << " " << step;
+        if (!texts[i].empty()) texts[i].push_back(ids[i]);
+      }
+    }
+  }
+}
+
 // Work of one token of one text on a GPU.
 std::int64_t ops_of_token(const std::string& family, const std::string& recipe, std::int64_t layers, bool wide = false) {
   EngineConfig c = config_of(family, recipe);
