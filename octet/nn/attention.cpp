@@ -58,12 +58,13 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Tensor lse = stream.empty({heads_, tokens}, DType::f32, region, Category::activations);
 
   std::visit([&](auto& form) { form.forward(stream, x, context, qkv, pass, saves ? &saved->qkv : nullptr); }, qkv_);
-  product_->forward(stream, heads, context, qkv, o, lse, pass, saves ? &saved->product : nullptr);
+  ops::Sink operand = y || keep ? out_.operand(stream, {.cols = keep, .values = o}, pass) : ops::plain_sink(o);
+  fill_divided(stream, partition_, operand,
+               [&](ops::Sink& f) { product_->forward(stream, heads, context, qkv, f, lse, pass, saves ? &saved->product : nullptr); });
   stream.observe(out_.path(), "x", o);
-  const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
-  if (y) out_.forward(stream, operands, y, pass, nullptr);
+  if (y) out_.forward(stream, operand.codes, y, pass, nullptr);
   if (!saves) return;
-  saved->out_linear.x = operands.cols, saved->lse = lse;
+  saved->out_linear.x = operand.codes.cols, saved->lse = lse;
   saved->o = saved_o_.save(stream, o, pass);
 }
 

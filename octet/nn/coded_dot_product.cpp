@@ -1,6 +1,7 @@
 #include "octet/nn/coded_dot_product.hpp"
 
 #include "octet/ops/attention/attention.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/quantize/slice.hpp"
 #include "octet/ops/rope/rope_codes.hpp"
 
@@ -63,7 +64,7 @@ Tensor CodedDotProduct::encode(Stream& stream, const ops::RopeForward& a, ops::A
   return descales;
 }
 
-void CodedDotProduct::forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, const Tensor& o,
+void CodedDotProduct::forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, ops::Sink& o,
                               const Tensor& lse, const scaling::Pass& pass, Saved* saved) {
   require_target(stream, heads, context);
   check(context.cache == &no_cache(), "{}: attention in 8 bits reads the keys of its batch alone", plan_.path);
@@ -76,7 +77,8 @@ void CodedDotProduct::forward(Stream& stream, const ops::QkvShape& heads, const 
   const Tensor o_codes = stream.empty(o.shape, specs.o.format);
   ops::coded_attention_forward(
       stream, {.qkv = codes, .o = o_codes, .lse = lse, .heads = heads, .specs = specs, .document_starts = context.attention_starts()});
-  ops::decode_columns(stream, o_codes, ops::o_groups(heads, specs), o);
+  ops::decode_columns(stream, o_codes, ops::o_groups(heads, specs), o.plain);
+  ops::quantize(stream, o.plain, o);
   if (saved != nullptr) saved->qkv = codes, saved->descales = descales;
 }
 

@@ -12,8 +12,8 @@ class CodedDotProduct final : public DotProduct {
   CodedDotProduct(scaling::AttentionPlan plan, bool rope, Partition& p) : plan_(std::move(plan)), rope_(rope), partition_(p) {}
 
   Region values_region(const scaling::Pass&, bool) const override { return Lifetime::scratch; }
-  void forward(Stream&, const ops::QkvShape&, const BlockContext&, const Tensor& qkv, const Tensor& o, const Tensor& lse,
-               const scaling::Pass&, Saved*) override;
+  void forward(Stream&, const ops::QkvShape&, const BlockContext&, const Tensor& qkv, ops::Sink& o, const Tensor& lse, const scaling::Pass&,
+               Saved*) override;
   void backward(Stream&, const ops::QkvShape&, const BlockContext&, const Gradient&, const Saved&, const scaling::Pass&) override;
 
  private:

@@ -14,17 +14,17 @@ class PlainDotProduct final : public DotProduct {
 
   Region values_region(const scaling::Pass& pass, bool saves) const override { return saves ? pass.keep : Region(Lifetime::scratch); }
 
-  void forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, const Tensor& o,
-               const Tensor& lse, const scaling::Pass&, Saved* saved) override {
+  void forward(Stream& stream, const ops::QkvShape& heads, const BlockContext& context, const Tensor& qkv, ops::Sink& o, const Tensor& lse,
+               const scaling::Pass&, Saved* saved) override {
     ops::RopeForward turn{.qkv = qkv, .heads = heads, .document_starts = context.document_starts, .places = context.cache->places()};
     if (rope_) turn.table = context.rope;
     const Scope scope(stream);
-    ops::AttentionForward a{.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = context.attention_starts()};
+    ops::AttentionForward a{.qkv = qkv, .o = o.plain, .lse = lse, .heads = heads, .document_starts = context.attention_starts()};
     if (context.part) {  // members send keys that are turned
       if (rope_) ops::rope_forward(stream, turn);
       turn.table = {}, a.keys = gather_keys(stream, *context.keys, heads, qkv, Lifetime::scratch);
     }
-    context.cache->attend(stream, context.block, turn, a, context.window);
+    context.cache->attend(stream, context.block, turn, a, context.window, o);
     if (saved != nullptr) saved->qkv = qkv;
   }
 

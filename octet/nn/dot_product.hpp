@@ -3,6 +3,7 @@
 #include "octet/nn/block_context.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/ops/attention/qkv.hpp"
+#include "octet/ops/quantize/sink.hpp"
 #include "octet/scaling/attention_plan.hpp"
 #include "octet/scaling/pass.hpp"
 
@@ -21,8 +22,8 @@ class DotProduct {
   virtual ~DotProduct() = default;
   /// Where the values of q, k and v live that forward reads.
   virtual Region values_region(const scaling::Pass&, bool saves) const = 0;
-  /// qkv: [T, (H + 2 Hkv) d], changed; o: [T, H d] and lse: f32 [H, T], overwritten.
-  virtual void forward(Stream&, const ops::QkvShape&, const BlockContext&, const Tensor& qkv, const Tensor& o, const Tensor& lse,
+  /// qkv: [T, (H + 2 Hkv) d], changed; o: a sink of [T, H d] with its plain values; lse: f32 [H, T], overwritten.
+  virtual void forward(Stream&, const ops::QkvShape&, const BlockContext&, const Tensor& qkv, ops::Sink& o, const Tensor& lse,
                        const scaling::Pass&, Saved*) = 0;
   struct Gradient {
     Tensor d_o, o, lse;

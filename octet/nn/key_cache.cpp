@@ -21,7 +21,7 @@ class StoredKeys::Block {
  public:
   virtual ~Block() = default;
   virtual void keep(Stream&, const Latents&, ExpandLatents) {}
-  virtual void attend(Stream&, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window) = 0;
+  virtual void attend(Stream&, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window, ops::Sink& o) = 0;
 };
 
 // Keys and values of all heads.
@@ -29,17 +29,18 @@ class StoredKeys::Heads final : public Block {
  public:
   explicit Heads(StoredKeys& of) : of_(of) {}
 
-  void attend(Stream& stream, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window) override {
+  void attend(Stream& stream, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window, ops::Sink& o) override {
     const Config& c = of_.config_;
     if (!rows_) rows_ = ops::key_rows(stream, c.codes.value_or(a.qkv.dtype), c.sequences, a.heads, c.capacity, c.region);
     const Batch& b = of_.batch_;
     if (b.apart && !b.whole)
       return ops::next_token_attention(
-          stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .rows = *rows_, .at = b.at, .window = window, .table = turn.table});
+          stream, {.qkv = a.qkv, .o = o, .heads = a.heads, .rows = *rows_, .at = b.at, .window = window, .table = turn.table});
     if (turn.table.cos) ops::rope_forward(stream, turn);
     ops::store_keys(stream, {.qkv = a.qkv, .heads = a.heads, .to = *rows_, .at = b.at, .read_back = b.whole});
-    if (b.whole) return ops::attention_forward(stream, a);
-    ops::cached_attention(stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .from = *rows_, .at = b.at, .window = window});
+    if (b.whole) ops::attention_forward(stream, a);
+    else ops::cached_attention(stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .from = *rows_, .at = b.at, .window = window});
+    ops::quantize(stream, a.o, o);
   }
 
  private:
@@ -87,9 +88,15 @@ class StoredKeys::OfLatents final : public Block {
   }
 
   // Latents are turned by their expansion, and queries with them.
-  void attend(Stream& stream, const ops::RopeForward&, const ops::AttentionForward& a, std::int64_t window) override {
+  void attend(Stream& stream, const ops::RopeForward&, const ops::AttentionForward& a, std::int64_t window, ops::Sink& o) override {
+    if (of_.batch_.whole) ops::attention_forward(stream, a);
+    else attend_expanded(stream, a, window);
+    ops::quantize(stream, a.o, o);
+  }
+
+ private:
+  void attend_expanded(Stream& stream, const ops::AttentionForward& a, std::int64_t window) {
     const Batch& b = of_.batch_;
-    if (b.whole) return ops::attention_forward(stream, a);
     const std::int64_t n = b.reach, sequences = of_.config_.sequences;
     ops::QkvShape heads = a.heads;
     heads.sequence = n;
@@ -109,7 +116,6 @@ class StoredKeys::OfLatents final : public Block {
     ops::cached_attention(stream, {.qkv = a.qkv, .o = a.o, .heads = a.heads, .from = expanded, .at = b.at, .window = window});
   }
 
- private:
   void allocate(Stream& stream, const ops::QkvShape& shape, DType dtype) {
     const Config& c = of_.config_;
     rows_ = ops::key_rows(stream, c.codes.value_or(dtype), c.sequences, shape, c.capacity, c.region);
@@ -147,9 +153,10 @@ void StoredKeys::keep(Stream& stream, int number, const Latents& latents, Expand
   block<OfLatents>(number).keep(stream, latents, std::move(expand));
 }
 
-void StoredKeys::attend(Stream& stream, int number, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window) {
+void StoredKeys::attend(Stream& stream, int number, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t window,
+                        ops::Sink& o) {
   check(!a.keys && (window > 0 || !a.document_starts), "stored keys: a batch has whole sequences without documents");
-  block<Heads>(number).attend(stream, turn, a, window);
+  block<Heads>(number).attend(stream, turn, a, window, o);
 }
 
 }  // namespace octet::nn

@@ -8,6 +8,7 @@
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/key_cache/key_cache.hpp"
 #include "octet/ops/latent_heads/latent_heads.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/rope/rope.hpp"
 
 namespace octet::nn {
@@ -30,12 +31,13 @@ class KeyCache {
   /// The latents of a batch, before attend() of the same block. They become the ones that are stored. Objects that `expand` refers to live
   /// until then.
   virtual void keep(Stream&, int /*block*/, const Latents&, ExpandLatents /*expand*/) {}
-  /// Fills a.o of queries and keys, in a block of that number. `turn` puts them at their rotary positions first; without a table they are
-  /// there. `window`: last tokens that it reads, 0 for all; a.document_starts have it already.
-  virtual void attend(Stream& stream, int /*block*/, const ops::RopeForward& turn, const ops::AttentionForward& a,
-                      std::int64_t /*window*/) {
+  /// Fills `o`, whose values are a.o, of queries and keys, in a block of that number. `turn` puts them at their rotary positions first;
+  /// without a table they are there. `window`: last tokens that it reads, 0 for all; a.document_starts have it already.
+  virtual void attend(Stream& stream, int /*block*/, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t /*window*/,
+                      ops::Sink& o) {
     if (turn.table.cos) ops::rope_forward(stream, turn);
     ops::attention_forward(stream, a);
+    ops::quantize(stream, a.o, o);
   }
 };
 KeyCache& no_cache();
@@ -64,7 +66,7 @@ class StoredKeys final : public KeyCache {
 
   Tensor places() const override { return batch_.at.place; }
   void keep(Stream&, int block, const Latents&, ExpandLatents expand) override;
-  void attend(Stream&, int block, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window) override;
+  void attend(Stream&, int block, const ops::RopeForward& turn, const ops::AttentionForward&, std::int64_t window, ops::Sink& o) override;
 
  private:
   class Block;

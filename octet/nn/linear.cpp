@@ -1,7 +1,5 @@
 #include "octet/nn/linear.hpp"
 
-#include "octet/ops/gemm/gemm.hpp"
-
 namespace octet::nn {
 
 Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
@@ -22,17 +20,16 @@ Linear::Linear(const std::string& path, const Config& c, scaling::Precision& pre
 
 Tensor Linear::bias_of_sum() const { return bias_ && bias_share_.member == 0 ? bias_->value.values() : Tensor{}; }
 
-void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
+void Linear::check_forward(const QTensor& x, const Tensor& y) const {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path(), in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path(), x.rows.rows(), out(), y.shape);
-  weight().refresh(stream, pass);
-  const Scope scope(stream);
-  ops::gemm(stream, {.a = x.rows,
-                     .b = weight().operand(stream, Weight::Side::rows),
-                     .d = y,
-                     .bias = bias_of_sum(),
-                     .fast_accumulation = plan().fast_forward});
-  adapter().forward(stream, x.rows, y, pass);
+}
+
+void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
+  forward_by(stream, x, y, pass, [&](const ops::Gemm& g) {
+    ops::gemm(stream, g);
+    adapter().forward(stream, x.rows, y, pass);
+  });
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path(), "y", y);
 }

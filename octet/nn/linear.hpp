@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/nn/linear_site.hpp"
+#include "octet/ops/gemm/gemm.hpp"
 
 namespace octet::nn {
 
@@ -37,6 +38,19 @@ class Linear : public LinearSite {
 
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved* saved);
+  /// forward() without a backward, by an op that multiplies and continues with the product: run(gemm). Then y is memory, undefined
+  /// afterwards. Nothing is added to the product, so the layer must not be adapted.
+  template <class Run>
+  void forward_by(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, const Run& run) {
+    check_forward(x, y);
+    weight().refresh(stream, pass);
+    const Scope scope(stream);
+    run(ops::Gemm{.a = x.rows,
+                  .b = weight().operand(stream, Weight::Side::rows),
+                  .d = y,
+                  .bias = bias_of_sum(),
+                  .fast_accumulation = plan().fast_forward});
+  }
   /// Both parts of it, in their order.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx, DeferredWork* later = nullptr);
   /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of bias and adapter.
@@ -48,6 +62,7 @@ class Linear : public LinearSite {
   void visit(Visitor&);
 
  private:
+  void check_forward(const QTensor& x, const Tensor& y) const;
   Tensor bias_of_sum() const;
 
   std::unique_ptr<Parameter> bias_;

@@ -1,6 +1,7 @@
 #include "octet/nn/mlp.hpp"
 
 #include "octet/nn/branch.hpp"
+#include "octet/ops/gated_gemm/gated_gemm.hpp"
 #include "octet/ops/gelu/gelu.hpp"
 
 namespace octet::nn {
@@ -11,8 +12,13 @@ void SwiGlu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sin
 void SwiGlu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const {
   ops::swiglu_backward(stream, dy, h, dh, gate);
 }
+void SwiGlu::forward_product(Stream& stream, const ops::Gemm& product, ops::Sink& y) const { ops::gated_gemm(stream, {product, gate}, y); }
 void Gelu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) const { ops::gelu_forward(stream, h, y, codes); }
 void Gelu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const { ops::gelu_backward(stream, dy, h, dh); }
+void Gelu::forward_product(Stream& stream, const ops::Gemm& product, ops::Sink& y) const {
+  ops::gemm(stream, product);
+  ops::gelu_forward(stream, product.d, y);
+}
 
 namespace {
 
@@ -58,6 +64,13 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockConte
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
   const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), h_.region(pass, saved != nullptr), Category::activations);
+  if (tokens <= ops::few_rows && y && saved == nullptr && !in_.is_adapted() && !stream.observed()) {  // h is the activation's alone
+    ops::Sink hidden = out_.operand(stream, {.cols = false, .tokens = tokens}, pass);
+    in_.forward_by(stream, x, h, pass, [&](const ops::Gemm& product) {
+      fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward_product(stream, product, f); });
+    });
+    return out_.forward(stream, hidden.codes, y, pass, nullptr);
+  }
   in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
   const bool keep = saved != nullptr && !recompute_activation_;
   if (!y && !keep) {

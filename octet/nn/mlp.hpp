@@ -14,12 +14,15 @@ struct SwiGlu {  // gate(left half) * right half. Source: Shazeer 2020, "GLU Var
   ops::Gate gate = ops::Gate::silu;
   void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr) const;
   void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const;
+  /// forward() of the product's d, which is undefined afterwards.
+  void forward_product(Stream&, const ops::Gemm&, ops::Sink& y) const;
 };
 struct Gelu {  // the tanh approximation. Source: Hendrycks & Gimpel 2016.
   static constexpr int inputs = 1;
   static constexpr const char* first = ".up";
   void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr) const;
   void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) const;
+  void forward_product(Stream&, const ops::Gemm&, ops::Sink& y) const;
 };
 
 /// y = f(h) Wout^T + b,   h = x Win^T + b, with f = SwiGlu or Gelu. If h is saved as codes, backward computes f from them again.

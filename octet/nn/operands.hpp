@@ -2,6 +2,7 @@
 
 #include "octet/nn/joined_scales.hpp"
 #include "octet/nn/linear.hpp"
+#include "octet/ops/quantize/plain_sink.hpp"
 
 namespace octet::nn {
 
@@ -16,7 +17,7 @@ void encode_divided(Stream&, Partition&, const ops::Sink&);
 template <class Fill>
 void fill_divided(Stream& stream, Partition& p, ops::Sink& sink, const Fill& fill) {
   if (!finds_scale_together(p, sink.spec)) return fill(sink);
-  ops::Sink values = ops::make_sink(stream, {.format = sink.dtype}, {.shape = sink.shape, .dtype = sink.dtype, .plain = sink.plain});
+  ops::Sink values = ops::plain_sink(sink.plain);
   fill(values);
   encode_divided(stream, p, sink);
 }

@@ -27,7 +27,8 @@ struct OperandCodes {
 
 inline std::vector<std::uint8_t> bytes_of(const Tensor& t) { return {t.u8(), t.u8() + t.bytes()}; }
 
-enum class Values { gaussian, positive };
+/// `sixteenths`: whole ones up to 15, which every scale that is a power of two keeps exactly, so sums of products are exact in any order.
+enum class Values { gaussian, positive, sixteenths };
 
 inline OperandCodes operand(const OperandKind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, Values values) {
   Stream stream(Device::cpu);
@@ -35,6 +36,8 @@ inline OperandCodes operand(const OperandKind& kind, std::int64_t rows, std::int
   std::vector<float> numbers = testing::gaussian(std::size_t(shape.count()), seed, 0.3);
   if (values == Values::positive)
     for (float& x : numbers) x = std::fabs(x);
+  if (values == Values::sixteenths)
+    for (float& x : numbers) x = std::fmin(std::fmax(std::round(10 * x), -15.0f), 15.0f) / 16;
   const Tensor x = stream.empty(shape, kind.source);
   for (std::int64_t i = 0; i < shape.count(); ++i) testing::put(x, i, numbers[std::size_t(i)]);
   ops::Sink sink = make_sink(stream, kind.spec, {.shape = shape, .dtype = kind.source, .rows = !kind.cols, .cols = kind.cols});

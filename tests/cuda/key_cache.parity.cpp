@@ -1,7 +1,7 @@
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/key_cache/next_token.hpp"
 #include "octet/ops/rope/rope.hpp"
-#include "tests/cuda/parity.hpp"
+#include "tests/cuda/sinks.hpp"
 
 // Stored rows have one formula, so they have the CPU's bits. Attention adds in another order: the bound is that of FP32 sums of the keys
 // that a token reads, with scores of d products each, whose errors are factors of exponentials; results are at most the largest value.
@@ -73,14 +73,33 @@ Case next(DType dtype, bool coded, const ops::QkvShape& heads, bool turned, std:
                 {.qkv = side.gaussian({before.place.shape[0], heads.columns()}, 1, dtype), .heads = heads, .to = rows, .at = before});
             const Tensor qkv = side.gaussian({at.place.shape[0], heads.columns()}, 2, dtype),
                          o = side.poisoned({qkv.shape[0], heads.out_columns()}, dtype);
-            ops::next_token_attention(side.stream(),
-                                      {.qkv = qkv, .o = o, .heads = heads, .rows = rows, .at = at, .window = window, .table = table});
+            ops::next_token_attention(
+                side.stream(),
+                {.qkv = qkv, .o = ops::plain_sink(o), .heads = heads, .rows = rows, .at = at, .window = window, .table = table});
             side.result("o", o, within(attention_bound(heads, capacity)));
             side.result("keys", rows.keys, same_bits()), side.result("values", rows.values, same_bits());
             if (!coded) return;
             side.result("descales of keys", rows.key_descales, same_bits());
             side.result("descales of values", rows.value_descales, same_bits());
           }};
+}
+
+// The result of next tokens to sinks of every kind. A token reads its own key alone, so its result is its value, with the same bits on both
+// sides.
+Case coded_result(DType dtype, const ops::QkvShape& heads, std::int64_t capacity) {
+  return {
+      format("key_cache next {} to sinks, {} heads of {}, {} places", dtype, heads.heads, heads.value_dim(), capacity), [=](Side& side) {
+        Stream& stream = side.stream();
+        const ops::KeyRows rows = ops::key_rows(stream, dtype, 3, heads, capacity, Lifetime::run);
+        for (const Tensor& t : {rows.keys, rows.values}) clear(stream, t);
+        const ops::TokenPlaces at{side.raw(std::vector<std::int32_t>{2, -1, 0}, {3}), side.raw(std::vector<std::int32_t>{0, 0, 0}, {3})};
+        each_sink(side, {3, heads.out_columns()}, dtype,
+                  [&](Stream& s, ops::Sink& o) {
+                    const Tensor qkv = side.gaussian({3, heads.columns()}, 2, dtype);
+                    ops::next_token_attention(s, {.qkv = qkv, .o = o, .heads = heads, .rows = rows, .at = at});
+                  },
+                  {{.cols = false, .keep_plain = true, .measured = false}, {.keep_plain = true, .count = false}});
+      }};
 }
 
 Case places(DType dtype) {
@@ -120,6 +139,12 @@ std::vector<Case> make() {
       for (const bool coded : {false, true}) cases.push_back(next(dtype, coded, {8, 2, 128, 1}, true, window, 2100));
     for (const std::int64_t window : {0, 70})
       cases.push_back(growing(dtype, false, {2, 1, 128, 1}, 1, window, 2100));  // more blocks per head
+    for (const ops::QkvShape& heads : {ops::QkvShape{4, 2, 128, 1},
+                                       {4, 1, 64, 1},
+                                       {2, 2, 40, 1},
+                                       {1, 1, 512, 1},
+                                       {.heads = 4, .kv_heads = 4, .head_dim = 192, .sequence = 1, .value_width = 128}})
+      for (const std::int64_t capacity : {40, 600}) cases.push_back(coded_result(dtype, heads, capacity));
     cases.push_back(places(dtype));
   }
   return cases;

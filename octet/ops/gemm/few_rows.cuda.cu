@@ -1,225 +1,8 @@
-#include <bit>
-
-#include "octet/ops/gemm/gemm.kernels.hpp"
-#include "octet/ops/quantize/cuda/codes.cuh"
-#include "octet/tensor/cuda/device.hpp"
-#include "octet/tensor/cuda/early.cuh"
-#include "octet/tensor/cuda/lanes.cuh"
-
-// A product with few rows takes as long as reading b. A warp reads a few neighbouring rows of b, or a slice of their columns, 16 bytes per
-// lane and load; the few rows of a are read beside them from the L1 cache. Warps that have slices of the same rows add their sums in shared
-// memory, in order. Products of codes are exact in FP32, and a descale of a block of columns multiplies a lane's sum of 16 of them.
+#include "octet/ops/gemm/few_rows.cuh"
 
 namespace octet::cuda {
+namespace row_products {
 namespace {
-
-constexpr int warps = 8;
-constexpr int piece_bytes = 16;              // that a lane loads at once
-constexpr unsigned prefetched_bytes = 2048;  // of each row of b, while earlier work ends: of all warps at once half of the L2 cache
-
-// Without descales; with those of tensors and rows, which multiply finished sums; with those of blocks of columns: f32 of a row of b, f32
-// of 128 rows, or e8m0 of a row.
-enum class Scaling : std::uint8_t { none, ends, lines, squares, e8m0 };
-constexpr bool is_of_blocks(Scaling s) { return s >= Scaling::lines; }
-
-/// An operand's descales as a thread reads them.
-struct Descales {
-  const void* at = nullptr;
-  int row_shift = 0, column_shift = 0;  // of the sides of a block
-  int row_step = 0, column_step = 0;    // from a block to the next
-
-  __device__ __forceinline__ int place(int row, int column) const {
-    return (row >> row_shift) * row_step + (column >> column_shift) * column_step;
-  }
-  template <Scaling scaling>
-  __device__ __forceinline__ unsigned bits(int row, int column) const {
-    if constexpr (scaling == Scaling::e8m0) return static_cast<const std::uint8_t*>(at)[place(row, column)];
-    else return static_cast<const unsigned*>(at)[place(row, column)];
-  }
-};
-template <Scaling scaling>
-__device__ __forceinline__ float descale_of(unsigned bits) {
-  if constexpr (scaling == Scaling::e8m0) return decode_e8m0(std::uint8_t(bits));
-  else return __uint_as_float(bits);
-}
-
-struct Job {
-  const void *a, *b;
-  Descales a_scales, b_scales;
-  void* d;
-  const float* bias;
-  DType d_type;
-  bool accumulate;
-  int M, N, K;
-  int slice_bits;  // K is in 1 << slice_bits slices, one per warp
-};
-
-template <class T>
-inline constexpr int size_in_memory = std::is_same_v<T, E4M3> ? 1 : 2;
-template <class T>
-inline constexpr int piece_values = piece_bytes / size_in_memory<T>;
-template <class T>
-inline constexpr int step_values = 32 * piece_values<T>;  // of a row that a warp loads at once
-
-/// Rows of b that a warp reads, for `rows` rows of a: sums are in registers.
-template <int rows>
-inline constexpr int columns_of = rows <= 2 ? 4 : 2;
-/// Steps whose loads are in flight at once.
-template <int rows>
-inline constexpr int steps_at_once = rows == 1 || rows == 4 ? 2 : 1;
-/// Blocks that share a multiprocessor.
-template <int rows, bool aligned>
-inline constexpr int blocks_at_once = !aligned    ? 1
-                                      : rows == 1 ? 3
-                                                  : 2;
-
-struct Piece {
-  unsigned word[4];
-};
-
-/// The values of a word of memory.
-template <class T>
-struct WordValues {
-  static constexpr int count = 4 / size_in_memory<T>;
-  float v[count];
-
-  __device__ __forceinline__ explicit WordValues(unsigned word) {
-    if constexpr (std::is_same_v<T, E4M3>) decode_two<E4M3>(word, v[0], v[1]), decode_two<E4M3>(word >> 16, v[2], v[3]);
-    else pair_values<T>(word, v[0], v[1]);
-  }
-};
-
-/// Values of a row of which `left` are left; those behind its end are 0. `aligned`: they begin at a multiple of 16 bytes, and the end is
-/// none within. Of b, whose values are read once: the L1 cache is for others.
-template <class T, bool aligned, bool of_b>
-__device__ __forceinline__ Piece load_piece(const std::uint8_t* from, int left) {
-  Piece p{};
-  if constexpr (!aligned) {
-    using Bits = std::conditional_t<size_in_memory<T> == 1, std::uint8_t, std::uint16_t>;
-#pragma unroll
-    for (int j = 0; j < piece_values<T>; ++j) {
-      const unsigned bits = j < left ? reinterpret_cast<const Bits*>(from)[j] : 0;
-      p.word[j * size_in_memory<T> / 4] |= bits << (j * size_in_memory<T> % 4 * 8);
-    }
-  } else if (left > 0) {
-    if constexpr (of_b) {
-      asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(p.word[0]), "=r"(p.word[1]), "=r"(p.word[2]), "=r"(p.word[3])
-                   : "l"(__cvta_generic_to_global(from)));
-    } else {
-      const uint4 q = *reinterpret_cast<const uint4*>(from);
-      p = {{q.x, q.y, q.z, q.w}};
-    }
-  }
-  return p;
-}
-
-/// A warp's part of the product: `columns` columns of d from `column` on, and values [begin, end) of K.
-template <class T, int rows, Scaling scaling, bool aligned>
-struct Part {
-  static constexpr int columns = columns_of<rows>;
-  const Job& job;
-  int column, begin, end, lane;
-
-  /// The rows at this lane's next value.
-  struct Cursor {
-    int k;
-    const std::uint8_t *a[rows], *b[columns];
-  };
-  struct Loaded {
-    Piece a[rows], b[columns];
-    unsigned a_scale[rows], b_scale[columns];
-  };
-
-  __device__ __forceinline__ const std::uint8_t* row_of(const void* x, int row, int k) const {
-    return static_cast<const std::uint8_t*>(x) + (std::int64_t(row) * job.K + k) * size_in_memory<T>;
-  }
-  __device__ __forceinline__ int row_of_b(int i) const { return min(column + i, job.N - 1); }
-  __device__ __forceinline__ int row_of_a(int i) const { return min(i, job.M - 1); }
-
-  __device__ __forceinline__ void fetch_ahead() const {
-    if (!aligned || lane >= columns || begin >= end) return;
-    prefetch(row_of(job.b, row_of_b(lane), begin), min(unsigned(end - begin) * size_in_memory<T>, prefetched_bytes));
-  }
-
-  __device__ __forceinline__ Cursor first() const {
-    Cursor c{begin + lane * piece_values<T>, {}, {}};
-#pragma unroll
-    for (int i = 0; i < rows; ++i) c.a[i] = row_of(job.a, row_of_a(i), c.k);
-#pragma unroll
-    for (int i = 0; i < columns; ++i) c.b[i] = row_of(job.b, row_of_b(i), c.k);
-    return c;
-  }
-
-  /// `step` steps after the cursor.
-  __device__ __forceinline__ void load(const Cursor& c, int step, Loaded& x) const {
-    const int k = c.k + step * step_values<T>, at = step * 32 * piece_bytes;
-#pragma unroll
-    for (int i = 0; i < columns; ++i) x.b[i] = load_piece<T, aligned, true>(c.b[i] + at, end - k);
-#pragma unroll
-    for (int i = 0; i < rows; ++i) x.a[i] = load_piece<T, aligned, false>(c.a[i] + at, end - k);
-    if constexpr (is_of_blocks(scaling)) {
-      const int in = k < end ? k : begin;  // beyond the end, of products that are 0
-#pragma unroll
-      for (int i = 0; i < rows; ++i) x.a_scale[i] = job.a_scales.bits<scaling>(row_of_a(i), in);
-#pragma unroll
-      for (int i = 0; i < columns; ++i)
-        x.b_scale[i] = scaling == Scaling::squares && i > 0 ? x.b_scale[0] : job.b_scales.bits<scaling>(row_of_b(i), in);
-    }
-  }
-
-  static __device__ __forceinline__ void add_products(const Loaded& x, float (&sum)[columns][rows]) {
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-#pragma unroll
-      for (int i = 0; i < columns; ++i) {
-        const WordValues<T> b(x.b[i].word[w]);
-#pragma unroll
-        for (int m = 0; m < rows; ++m) {
-          const WordValues<T> a(x.a[m].word[w]);
-#pragma unroll
-          for (int j = 0; j < WordValues<T>::count; ++j) sum[i][m] = fmaf(a.v[j], b.v[j], sum[i][m]);
-        }
-      }
-    }
-  }
-
-  static __device__ __forceinline__ void add(const Loaded& x, float (&sum)[columns][rows]) {
-    if constexpr (is_of_blocks(scaling)) {
-      float products[columns][rows] = {};
-      add_products(x, products);
-#pragma unroll
-      for (int i = 0; i < columns; ++i)
-#pragma unroll
-        for (int m = 0; m < rows; ++m)
-          sum[i][m] = fmaf(products[i][m], descale_of<scaling>(x.a_scale[m]) * descale_of<scaling>(x.b_scale[i]), sum[i][m]);
-    } else {
-      add_products(x, sum);
-    }
-  }
-
-  /// The sums of all lanes.
-  __device__ __forceinline__ void multiply(float (&sum)[columns][rows]) const {
-    constexpr int at_once = steps_at_once<rows>;
-    Cursor c = first();
-#pragma unroll 1
-    for (; c.k < end; c.k += at_once * step_values<T>) {
-      Loaded loaded[at_once];
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) load(c, i, loaded[i]);
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) add(loaded[i], sum);
-#pragma unroll
-      for (int i = 0; i < rows; ++i) c.a[i] += at_once * 32 * piece_bytes;
-#pragma unroll
-      for (int i = 0; i < columns; ++i) c.b[i] += at_once * 32 * piece_bytes;
-    }
-#pragma unroll
-    for (int i = 0; i < columns; ++i)
-#pragma unroll
-      for (int m = 0; m < rows; ++m) sum[i][m] = warp_sum(sum[i][m]);
-  }
-};
 
 template <class T>
 __device__ __forceinline__ void write_value(T* d, std::int64_t at, float x, bool accumulate) {
@@ -228,10 +11,8 @@ __device__ __forceinline__ void write_value(T* d, std::int64_t at, float x, bool
 
 /// d[m, n] = or += x, scaled, with the bias.
 template <Scaling scaling>
-__device__ __forceinline__ void finish(const Job& job, int m, int n, float x) {
-  if constexpr (scaling == Scaling::ends)
-    x = x * descale_of<scaling>(job.a_scales.bits<scaling>(m, 0)) * descale_of<scaling>(job.b_scales.bits<scaling>(n, 0));
-  if (job.bias != nullptr) x += job.bias[n];
+__device__ __forceinline__ void finish(const Job& job, int m, int n, float sum) {
+  const float x = finished<scaling>(job, m, n, sum);
   const std::int64_t at = std::int64_t(m) * job.N + n;
   if (job.d_type == DType::f32) write_value(static_cast<float*>(job.d), at, x, job.accumulate);
   else if (job.d_type == DType::bf16) write_value(static_cast<Bf16*>(job.d), at, x, job.accumulate);
@@ -266,21 +47,6 @@ __global__ void __launch_bounds__(32 * warps, blocks_at_once<rows, aligned>) few
   }
 }
 
-int shift_of(std::int64_t side) { return side == 0 ? 31 : std::countr_zero(std::uint64_t(side)); }
-
-Descales descales_of(const Quantized& q) {
-  if (!q.descales) return {};
-  const DescaleStride s = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
-  return {q.descales.data, shift_of(q.block.rows), shift_of(q.block.cols), int(s.row_block), int(s.col_block)};
-}
-
-// As many slices as let all warps run at once, so that where there are few columns, enough loads are in flight on every multiprocessor.
-int slice_bits_for(std::int64_t parts, std::int64_t steps, int warps_at_once) {
-  int bits = 0;
-  while (2 << bits <= warps && 2 << bits <= steps && parts << (bits + 1) <= facts().multiprocessors * warps_at_once) ++bits;
-  return bits;
-}
-
 template <class T, int rows, Scaling scaling, bool aligned>
 void run(Queue queue, Job job) {
   const std::int64_t parts = ceil_div(job.N, columns_of<rows>);
@@ -300,26 +66,11 @@ void run(Queue queue, const Job& job) {
 }
 
 }  // namespace
+}  // namespace row_products
 
 void few_rows_gemm(Queue queue, const ops::Gemm& g) {
-  const Job job{.a = g.a.codes.data,
-                .b = g.b.codes.data,
-                .a_scales = descales_of(g.a),
-                .b_scales = descales_of(g.b),
-                .d = g.d.data,
-                .bias = g.bias.f32(),
-                .d_type = g.d.dtype,
-                .accumulate = g.accumulate,
-                .M = int(g.d.shape[0]),
-                .N = int(g.d.shape[1]),
-                .K = int(g.a.cols()),
-                .slice_bits = 0};
-  if (g.b.codes.dtype == DType::bf16) return run<Bf16, Scaling::none>(queue, job);
-  if (g.b.codes.dtype == DType::f16) return run<Fp16, Scaling::none>(queue, job);
-  if (g.b.descales.dtype == DType::e8m0) return run<E4M3, Scaling::e8m0>(queue, job);
-  if (g.a.block.cols == 0 && g.b.block.cols == 0) return run<E4M3, Scaling::ends>(queue, job);
-  if (g.b.block.rows == 1) return run<E4M3, Scaling::lines>(queue, job);
-  run<E4M3, Scaling::squares>(queue, job);
+  row_products::with_operands(
+      g, [&]<class T, row_products::Scaling scaling>() { row_products::run<T, scaling>(queue, row_products::job_of(g)); });
 }
 
 }  // namespace octet::cuda

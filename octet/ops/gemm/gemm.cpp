@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "octet/ops/gemm/few_rows.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/multiply.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
 
 namespace octet::ops {
-namespace {
-
-bool eight_bit(const Gemm& g) { return g.a.eight_bit() || g.b.eight_bit(); }
-
 void check_gemm(const Gemm& g, bool cpu) {
   check_gemm_operand("gemm", g.a, "a", cpu), check_gemm_operand("gemm", g.b, "b", cpu);
   check(!descale_per_matrix(g.a) && !descale_per_matrix(g.b), "gemm: stacks with a scale per matrix are for grouped_gemm()");
@@ -21,6 +18,17 @@ void check_gemm(const Gemm& g, bool cpu) {
   check(!g.bias || (g.bias.shape == Shape{N} && g.bias.dtype == DType::f32), "gemm: bias must be f32 [{}], got {} {}", N, g.bias.dtype,
         g.bias.shape);
 }
+
+bool reads_b_once(const Gemm& g) {
+  const DType type = g.b.codes.dtype;
+  const bool scaled = g.a.descales.dtype == g.b.descales.dtype && gemm_scale(g.a) && gemm_scale(g.b);
+  const bool known = type == DType::bf16 || type == DType::f16 || (type == DType::e4m3 && scaled);
+  return g.d.shape[0] <= few_rows && !g.a.transposed && !g.b.transposed && g.a.codes.dtype == type && known;
+}
+
+namespace {
+
+bool eight_bit(const Gemm& g) { return g.a.eight_bit() || g.b.eight_bit(); }
 
 // K = 0: every sum is empty.
 void empty_sums(const Gemm& g) {
@@ -60,13 +68,6 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
            a.values.data, b.values.data, later ? sums.data : g.d.data, alpha, bias);
   if (later && g.accumulate) OCTET_RUN(add_sums, sums, alpha, bias, g.d);
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
-}
-
-bool reads_b_once(const Gemm& g) {
-  const DType type = g.b.codes.dtype;
-  const bool scaled = g.a.descales.dtype == g.b.descales.dtype && gemm_scale(g.a) && gemm_scale(g.b);
-  const bool known = type == DType::bf16 || type == DType::f16 || (type == DType::e4m3 && scaled);
-  return g.d.shape[0] <= few_rows && !g.a.transposed && !g.b.transposed && g.a.codes.dtype == type && known;
 }
 
 // Source: cuBLASLt's documentation, scaling modes by compute capability.

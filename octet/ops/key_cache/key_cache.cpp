@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
+#include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/stack.hpp"
 
 namespace octet::ops {
 namespace {
@@ -62,6 +64,9 @@ Tensor attention_workspace(Stream& stream, const CachedAttention& a) {
 }
 
 void check_next_tokens(const Stream& stream, const NextTokenAttention& a) {
+  check(a.o.shape == a.o.plain.shape && a.o.dtype == a.o.plain.dtype && !is_stack(a.o.spec),
+        "next_token_attention: the sink of o must be one matrix of {} {}, got {} {}", a.o.plain.dtype, a.o.plain.shape, a.o.dtype,
+        a.o.shape);
   if (a.table.cos) check_rope_table("next_token_attention", a.table, a.heads.head_dim, 1);
   if (stream.device() != Device::cpu) return;
   std::vector<bool> taken(std::size_t(a.rows.sequences));
@@ -72,6 +77,12 @@ void check_next_tokens(const Stream& stream, const NextTokenAttention& a) {
     check(sequence < 0 || !taken[std::size_t(sequence)], "next_token_attention: two tokens are of sequence {}", sequence);
     if (sequence >= 0) taken[std::size_t(sequence)] = true;
   }
+}
+
+// Whether a head's values are all that its scales need.
+bool scales_are_of_heads(const Sink& o, std::int64_t width) {
+  const ScaleBlock block = o.spec.rows;
+  return !o.spec.quantizes() || o.spec.scale_known() || (block.rows == 1 && block.cols > 0 && width % block.cols == 0 && !o.codes.cols);
 }
 
 }  // namespace
@@ -114,7 +125,12 @@ void next_token_attention(Stream& stream, const NextTokenAttention& a) {
   count_attention(stream, attention);
   const Scope scope(stream);
   const Tensor workspace = attention_workspace(stream, attention);
-  OCTET_LAUNCH(stream, next_token_attention, a, workspace);
+  const bool at_once = scales_are_of_heads(a.o, a.heads.value_dim());
+  NextTokenAttention next = a;
+  if (!at_once) next.o = plain_sink(a.o.plain);
+  OCTET_LAUNCH(stream, next_token_attention, next, workspace);
+  next.o = a.o;
+  if (!at_once) quantize(stream, a.o.plain, next.o);
 }
 
 }  // namespace octet::ops

@@ -1,6 +1,7 @@
 #include "octet/ops/attention/attention.math.hpp"
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
 #include "octet/ops/key_cache/key_cache.math.hpp"
+#include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
@@ -126,6 +127,7 @@ void next_token_attention(const ops::NextTokenAttention& a, const Tensor& worksp
   if (a.table.cos) rope_forward({.qkv = a.qkv, .heads = a.heads, .table = a.table, .places = a.at.place});
   store_keys({.qkv = a.qkv, .heads = a.heads, .to = a.rows, .at = a.at});
   cached_attention(a.attention(), workspace);
+  if (a.o.spec.quantizes()) quantize(a.o.plain, a.o, {});
 }
 
 }  // namespace octet::cpu::OCTET_ISA

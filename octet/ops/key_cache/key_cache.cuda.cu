@@ -1,169 +1,41 @@
-#include <cooperative_groups.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "octet/ops/key_cache/key_cache.cuh"
 #include "octet/ops/key_cache/key_cache.math.hpp"
+#include "octet/ops/key_cache/parts_of_keys.cuh"
+#include "octet/ops/quantize/cuda/few_rows.cuh"
+#include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
-#include "octet/tensor/cuda/early.cuh"
-#include "octet/tensor/cuda/lanes.cuh"
 
 namespace octet::cuda {
 namespace {
 
-namespace groups = cooperative_groups;
+using namespace parts_of_keys;
 
-constexpr int warps = 16;
+// A head's result: its values, and where they have scales of their own, its codes, by one block that has all values.
+template <class T>
+struct Result {
+  const TileJob& codes;
+  T *out, *own;  // of all heads; in shared memory, from which they are encoded
+  int token, column, dv;
 
-// The part of a head's result that one warp has: unscaled, of exponentials below exp(most). A lane has C neighbouring columns.
-template <int C>
-struct Partial {
-  float most = -__builtin_inff(), sum = 0, out[C] = {};
-};
-/// Keys that a warp reads at once, since each is a chain of loads and exchanges.
-template <int C>
-inline constexpr int at_once = C <= 4   ? 8
-                               : C <= 8 ? 4
-                                        : 1;
-
-// Rows of keys or values, from the first that a block reads.
-template <class Row>
-struct Rows {
-  const Row* at;
-  const float* descales;  // of codes; otherwise null
-  int columns;
-
-  __device__ __forceinline__ float descale(std::int64_t row) const { return descales != nullptr ? descales[row] : 1.0f; }
-};
-
-/// Whether a lane's columns are loaded at once. Heads whose columns are no multiple of C take the kernel of the longest ones.
-template <int C>
-inline constexpr bool packs = C < most_columns / 32;
-
-// Rows j, j + warps, ... of `keys` rows; others are 0.
-template <int C, class Row>
-__device__ __forceinline__ void load_rows(const Rows<Row>& rows, std::int64_t j, std::int64_t keys, int lane, float (&x)[at_once<C>][C]) {
-  const int first = lane * C;
-#pragma unroll
-  for (int n = 0; n < at_once<C>; ++n) {
-    const std::int64_t at = j + n * warps;
-    const Row* const row = rows.at + at * rows.columns;
-    Pack<C> p{};
-    if constexpr (packs<C>) {
-      if (first < rows.columns && at < keys) p = cuda::load<C>(row, first);
+  __device__ __forceinline__ void put(int heads, int c, float x) const {
+    cuda::store(out + std::int64_t(token) * heads * dv + column, c, Pack<1>::all(x));
+    if (codes.row.part != Part::nothing) cuda::store(own, c, Pack<1>::all(x));
+  }
+  /// After all threads of the block have put theirs, and waited.
+  __device__ __forceinline__ void encode() const {
+    if constexpr (!std::is_same_v<T, Fp16>) {
+      const int thread = int(threadIdx.x), c = thread * 8;
+      if (codes.row.part == Part::blocks && blockIdx.x == 0 && token == 0) fill_padding(codes.row);
+      if (codes.row.part == Part::nothing || thread / 32 * 256 >= dv) return;  // a warp has 256 values
+      const bool here = c < dv;
+      const int col = here ? column + c : int(codes.cols);
+      const Eight<T> v = here ? Eight<T>::at(own + c) : Eight<T>{};
+      const float scale = codes.row.part == Part::constant ? fabsf(*codes.row.scale) : few_rows::scale_of_block(codes, token, col, v);
+      if (here) few_rows::put_codes(codes, token, col, v, scale);
     }
-#pragma unroll
-    for (int i = 0; i < C; ++i) {
-      if (!packs<C> && first + i < rows.columns && at < keys) p.v[i] = cuda::load<1>(row, first + i).v[0];
-      x[n][i] = p.v[i];
-    }
-  }
-}
-
-// The scores of such rows; those beyond `keys` are minus infinity.
-template <int C, class Row>
-__device__ __forceinline__ void scores_of(const float (&q)[C], const float (&k)[at_once<C>][C], const Rows<Row>& rows, std::int64_t j,
-                                          std::int64_t keys, float (&score)[at_once<C>]) {
-#pragma unroll
-  for (int n = 0; n < at_once<C>; ++n) {
-    const std::int64_t at = j + n * warps;
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < C; ++i) sum = fmaf(q[i], k[n][i], sum);
-    sum = warp_sum(sum);
-    score[n] = at < keys ? sum * rows.descale(at) : -__builtin_inff();
-  }
-}
-
-// Keys `warp`, `warp` + warps, ... Values are loaded beside keys, so that a round waits once.
-template <int C, class Row>
-__device__ void attend(const float (&q)[C], const Rows<Row>& k, const Rows<Row>& v, std::int64_t keys, int warp, int lane, Partial<C>& p) {
-#pragma unroll 1
-  for (std::int64_t j = warp; j < keys; j += warps * at_once<C>) {
-    float key[at_once<C>][C], value[at_once<C>][C], score[at_once<C>];
-    load_rows<C>(k, j, keys, lane, key), load_rows<C>(v, j, keys, lane, value);
-    scores_of<C>(q, key, k, j, keys, score);
-    float top = p.most;
-#pragma unroll
-    for (int n = 0; n < at_once<C>; ++n) top = fmaxf(top, score[n]);
-    const float keep = math::exp(p.most - top);
-    p.sum *= keep, p.most = top;
-#pragma unroll
-    for (int i = 0; i < C; ++i) p.out[i] *= keep;
-#pragma unroll
-    for (int n = 0; n < at_once<C>; ++n) {
-      const std::int64_t at = j + n * warps;
-      if (at >= keys) continue;
-      const float e = math::exp(score[n] - top), weight = e * v.descale(at);
-      p.sum += e;
-#pragma unroll
-      for (int i = 0; i < C; ++i) p.out[i] = fmaf(weight, value[n][i], p.out[i]);
-    }
-  }
-}
-
-// A block's part of a head's result: its maximum, its sum, and dv values. In shared memory, with those of its warps and a factor for each.
-struct BlockParts {
-  float *factors, *of_warps, *of_block;
-  int dv;
-
-  __device__ __forceinline__ BlockParts(float* shared, int dv)
-      : factors(shared), of_warps(shared + warps), of_block(of_warps + warps * (dv + 2)), dv(dv) {}
-  static constexpr int floats(int dv) { return warps + (warps + 1) * (dv + 2); }
-
-  template <int C>
-  __device__ __forceinline__ void put(const Partial<C>& p, int warp, int lane) const {
-    float* const own = of_warps + warp * (dv + 2);
-    if (lane == 0) own[0] = p.most, own[1] = p.sum;
-#pragma unroll
-    for (int i = 0; i < C; ++i)
-      if (lane * C + i < dv) own[2 + lane * C + i] = p.out[i];
-  }
-
-  /// The part of the block, of those of all warps.
-  __device__ __forceinline__ void add_warps(int warp, int lane) const {
-    __syncthreads();
-    if (warp == 0) {
-      const float most = lane < warps ? of_warps[lane * (dv + 2)] : -__builtin_inff(), most_of_all = warp_max(most);
-      if (lane < warps) factors[lane] = factor(most, most_of_all);
-      if (lane == 0) of_block[0] = most_of_all;
-    }
-    __syncthreads();
-    for (int c = int(threadIdx.x) + 1; c < dv + 2; c += 32 * warps) {
-      float x = 0;
-#pragma unroll
-      for (int w = 0; w < warps; ++w) x += of_warps[w * (dv + 2) + c] * factors[w];
-      of_block[c] = x;
-    }
-  }
-
-  /// The result, of the parts of a cluster's blocks, by its first block.
-  template <class T>
-  __device__ __forceinline__ void write(const groups::cluster_group& cluster, T* out) const {
-    cluster.sync();
-    if (cluster.block_rank() == 0) {
-      const int blocks = int(cluster.num_blocks());
-      float most = -__builtin_inff(), sum = 0;
-      for (int b = 0; b < blocks; ++b) most = fmaxf(most, cluster.map_shared_rank(of_block, b)[0]);
-      for (int b = 0; b < blocks; ++b) sum += part_of(cluster, b, 1, most);
-      for (int c = int(threadIdx.x); c < dv; c += 32 * warps) {
-        float x = 0;
-        for (int b = 0; b < blocks; ++b) x += part_of(cluster, b, 2 + c, most);
-        cuda::store(out, c, Pack<1>::all(x / sum));
-      }
-    }
-    cluster.sync();  // the first block has read the others' parts
-  }
-
- private:
-  // Of a part without keys, whose maximum is minus infinity, 0.
-  static __device__ __forceinline__ float factor(float most, float most_of_all) {
-    return most == -__builtin_inff() ? 0.0f : math::exp(most - most_of_all);
-  }
-  __device__ __forceinline__ float part_of(const groups::cluster_group& cluster, int block, int i, float most) const {
-    const float* const part = cluster.map_shared_rank(of_block, block);
-    return part[i] * factor(part[0], most);
   }
 };
 
@@ -281,18 +153,24 @@ __device__ __forceinline__ void prefetch_keys(const Sizes& s, const Cache<T, Row
 // A cluster of blocks for a query head of a token, each of which has a run of its keys. grid: H clusters, T. `next`: queries and keys are
 // turned first, and the first head that shares a key head stores the token's key and value. All of these heads make them for themselves.
 template <bool next, int C, class T, class Row>
-__global__ void __launch_bounds__(32 * warps, 1) cached_attention_kernel(Sizes s, Places at, float factor, Cache<T, Row> x) {
-  extern __shared__ float shared[];
+__global__ void __launch_bounds__(32 * warps, 1)
+    cached_attention_kernel(Sizes s, Places at, float factor, Cache<T, Row> x, const __grid_constant__ TileJob codes) {
+  extern __shared__ float4 room[];
+  float* const shared = reinterpret_cast<float*>(room);
   let_later_work_begin();
   const groups::cluster_group cluster = groups::this_cluster();
   const int blocks = int(cluster.num_blocks()), head = int(blockIdx.x) / blocks, token = blockIdx.y;
   if (next && threadIdx.x == 0) prefetch_keys(s, x, head, token, int(cluster.block_rank()), blocks);
   wait_for_earlier_work();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, sequence = at.sequence[token];
-  T* const out = x.o + (std::int64_t(token) * s.heads + head) * s.dv;
+  const auto result = [&] {  // made where it is used, so that it takes no registers before
+    return Result<T>{codes, x.o, reinterpret_cast<T*>(shared + BlockParts::floats(s.dv)), token, head * s.dv, s.dv};
+  };
   if (sequence < 0) {
-    for (int c = threadIdx.x; c < s.dv; c += 32 * warps) cuda::store(out, c, Pack<1>::all(0.0f));
-    return;
+    if (cluster.block_rank() != 0) return;
+    for (int c = threadIdx.x; c < s.dv; c += 32 * warps) result().put(s.heads, c, 0);
+    __syncthreads();
+    return result().encode();
   }
   const T* const own = x.qkv + std::int64_t(token) * s.columns;
   const int place = at.place[token], group = s.heads / s.kv_heads, kv_head = head / group;
@@ -326,7 +204,8 @@ __global__ void __launch_bounds__(32 * warps, 1) cached_attention_kernel(Sizes s
   const BlockParts parts(shared, s.dv);
   parts.put(p, warp, lane);
   parts.add_warps(warp, lane);
-  parts.write(cluster, out);
+  parts.write(cluster, [&](int c, float value) { result().put(s.heads, c, value); });
+  if (cluster.block_rank() == 0) result().encode();
 }
 
 // Blocks that share the keys of a head: so many that each may read its keys in one round of its warps.
@@ -346,20 +225,29 @@ void with_columns(const ops::QkvShape& heads, const F& f) {
   else f.template operator()<most_columns / 32>();
 }
 
+// The codes that blocks of heads make of a result: those of all rows, if each scale is known or that of values of one head.
+TileJob codes_of_heads(const ops::Sink& o, int dv) {
+  if (!o.spec.quantizes() || o.dtype == DType::f16 || !takes_few_rows(o) || !has_aligned_packs(o) || dv % 8 != 0) return {};
+  const TileJob job = few_rows_job(o);
+  const bool known = job.row.part == Part::constant, own = job.row.part == Part::blocks && dv % (1 << job.row.shift) == 0;
+  return known || own ? job : TileJob{};
+}
+
 // Of places whose keys are stored, or of `next` ones.
 template <bool next>
-void attend_tokens(Queue queue, const ops::CachedAttention& a, const ops::RopeTable& table) {
+void attend_tokens(Queue queue, const ops::CachedAttention& a, const ops::RopeTable& table, const TileJob& codes) {
   if (a.qkv.shape[0] == 0) return;
   require_limits(a.qkv, a.heads);
   Sizes sizes = sizes_of(a.heads, a.from);
   sizes.window = a.window;
+  const int dv = int(a.heads.value_dim());
   with_types(a.qkv, a.from, [&]<class T, class Row>() {
     with_columns(a.heads, [&]<int C>() {
       const unsigned cluster = blocks_of_head(a.from.capacity);
       const Blocks blocks{.grid = dim3(unsigned(a.heads.heads) * cluster, unsigned(a.qkv.shape[0])),
                           .threads = 32 * warps,
                           .cluster = cluster,
-                          .shared_bytes = unsigned(sizeof(float)) * unsigned(BlockParts::floats(int(a.heads.value_dim())))};
+                          .shared_bytes = unsigned(sizeof(float)) * unsigned(dv + BlockParts::floats(dv))};
       const Cache<T, Row> cache{a.qkv.as<T>(),
                                 a.from.keys.as<Row>(),
                                 a.from.values.as<Row>(),
@@ -369,17 +257,19 @@ void attend_tokens(Queue queue, const ops::CachedAttention& a, const ops::RopeTa
                                 table.sin.f32(),
                                 a.o.as<T>()};
       launch_early("cached_attention_kernel", cached_attention_kernel<next, C, T, Row>, blocks, queue, sizes, places_of(a.at),
-                   a.heads.scale(), cache);
+                   a.heads.scale(), cache, codes);
     });
   });
 }
 
 }  // namespace
 
-void cached_attention(Queue queue, const ops::CachedAttention& a, const Tensor&) { attend_tokens<false>(queue, a, {}); }
+void cached_attention(Queue queue, const ops::CachedAttention& a, const Tensor&) { attend_tokens<false>(queue, a, {}, {}); }
 
 void next_token_attention(Queue queue, const ops::NextTokenAttention& a, const Tensor&) {
-  attend_tokens<true>(queue, a.attention(), a.table);
+  const TileJob codes = codes_of_heads(a.o, int(a.heads.value_dim()));
+  attend_tokens<true>(queue, a.attention(), a.table, codes);
+  if (a.o.spec.quantizes() && codes.row.part == Part::nothing) quantize(queue, a.o.plain, a.o, {});
 }
 
 }  // namespace octet::cuda

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "octet/ops/key_cache/key_cache.kernels.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "tests/testing/tensors.hpp"
 
@@ -212,7 +213,7 @@ TEST(KeyCache, AttentionOfTheNextTokensIsThatOfItsParts) {
           }
           const auto attention = [&](const Way& w) {
             return NextTokenAttention{
-                .qkv = w.qkv, .o = w.o, .heads = heads, .rows = w.rows, .at = {sequence, place}, .window = 6, .table = table};
+                .qkv = w.qkv, .o = plain_sink(w.o), .heads = heads, .rows = w.rows, .at = {sequence, place}, .window = 6, .table = table};
           };
           const NextTokenAttention apart = attention(ways[0]), once = attention(ways[1]);
           const Tensor workspace = s.empty({cpu::threads(), cpu::CachedAttentionFloats(once.attention()).all}, DType::f32);
@@ -220,10 +221,28 @@ TEST(KeyCache, AttentionOfTheNextTokensIsThatOfItsParts) {
           isa.store({.qkv = apart.qkv, .heads = heads, .to = apart.rows, .at = apart.at});
           isa.attend(apart.attention(), workspace);
           isa.all(once, workspace);
-          EXPECT_EQ(testing::bytes(once.o), testing::bytes(apart.o)) << format("{} {} {}", type, coded, turned);
+          EXPECT_EQ(testing::bytes(once.o.plain), testing::bytes(apart.o.plain)) << format("{} {} {}", type, coded, turned);
           EXPECT_EQ(testing::bytes(once.rows.keys.rows(0, 6)), testing::bytes(apart.rows.keys.rows(0, 6)));
           EXPECT_EQ(testing::bytes(once.rows.values.rows(4 * 9 + 8, 1)), testing::bytes(apart.rows.values.rows(4 * 9 + 8, 1)));
         }
+}
+
+TEST(KeyCache, AttentionOfTheNextTokensFillsASinkAsQuantizeDoes) {
+  const QkvShape heads{4, 2, 64, 1};
+  for (const ScaleBlock block : {ScaleBlock{0, 0}, {1, 0}, {1, 32}, {1, 128}}) {
+    Stream s(Device::cpu);
+    const KeyRows rows = key_rows(s, DType::bf16, 2, heads, 3, Lifetime::run);
+    const Tensor qkv = testing::gaussian_tensor(s, {3, heads.columns()}, 1, DType::bf16),
+                 o = testing::gaussian_tensor(s, {3, heads.out_columns()}, 2, DType::bf16);
+    const QuantizeSpec spec{.format = DType::e4m3, .rule = ScaleRule::power_of_two, .rows = block, .cols = block};
+    const auto sink = [&] { return make_sink(s, spec, {.shape = o.shape, .dtype = o.dtype, .plain = o}); };
+    const Sink filled = sink();
+    next_token_attention(s, {.qkv = qkv, .o = filled, .heads = heads, .rows = rows, .at = {ints(s, {1, -1, 0}), ints(s, {0, 0, 0})}});
+    Sink wanted = sink();
+    quantize(s, o, wanted);
+    EXPECT_EQ(testing::bytes(filled.codes.rows.codes), testing::bytes(wanted.codes.rows.codes));
+    EXPECT_EQ(testing::bytes(filled.codes.rows.descales), testing::bytes(wanted.codes.rows.descales));
+  }
 }
 
 TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
@@ -239,10 +258,10 @@ TEST(KeyCache, DryRunAgreesAndPlacesBeyondTheRowsAreRefused) {
     cached_attention(s, {.qkv = qkv, .o = o, .heads = heads, .from = rows, .at = {of, at}});
     const RopeTable table = rope_table(s, 4, heads.head_dim, 10000);
     const NextTokenAttention next{
-        .qkv = qkv.rows(0, 1), .o = o.rows(0, 1), .heads = heads, .rows = rows, .at = {of.rows(0, 1), at.rows(0, 1)}};
+        .qkv = qkv.rows(0, 1), .o = plain_sink(o.rows(0, 1)), .heads = heads, .rows = rows, .at = {of.rows(0, 1), at.rows(0, 1)}};
     next_token_attention(s, next);
     if (s.device() == Device::null) return;
-    EXPECT_THROW(next_token_attention(s, {.qkv = qkv, .o = o, .heads = heads, .rows = rows, .at = {of, at}}), ContractError)
+    EXPECT_THROW(next_token_attention(s, {.qkv = qkv, .o = plain_sink(o), .heads = heads, .rows = rows, .at = {of, at}}), ContractError)
         << "two tokens of one sequence";
     EXPECT_THROW(next_token_attention(
                      s, {.qkv = next.qkv, .o = next.o, .heads = heads, .rows = rows, .at = {of.rows(1, 1), at.rows(1, 1)}, .table = table}),

@@ -6,12 +6,13 @@
 #include "octet/base/text.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/most_likely/most_likely.hpp"
 
 namespace octet::train {
 namespace {
 
 using Text = std::span<const std::int32_t>;
-using Rows = std::vector<float>;
+using Row = std::vector<float>;
 
 constexpr Region memory{Lifetime::step, 1};  // apart from batches of evaluations
 
@@ -43,13 +44,38 @@ Tensor logits_tensor(Engine& e, std::int64_t rows, Region region) {
   return e.stream.empty({rows, e.model->shape().padded_vocabulary()}, e.precision.activations(), region, Category::activations);
 }
 
-// Without the padding of the vocabulary.
-Rows row_of(Engine& e, const Tensor& logits, std::int64_t row) {
-  Rows out(std::size_t(logits.shape[1]));
-  get_values(e.stream, logits.rows(row, 1), out.data());
-  out.resize(std::size_t(e.model->shape().vocabulary));
-  return out;
-}
+// Results of a text's logits: these, or the most likely token.
+struct OfLogits {
+  using Result = Row;
+  static constexpr std::int64_t form = 0;  // of recordings
+  static Row none() { return {}; }
+
+  static void find(Engine&, const Tensor& /*logits*/, const Tensor& /*ids*/) {}
+  // Of the first n rows, without the padding of the vocabulary.
+  static std::vector<Row> read(Engine& e, const Tensor& logits, const Tensor&, std::int64_t n) {
+    std::vector<Row> out;
+    for (std::int64_t row = 0; row < n; ++row) {
+      out.emplace_back(std::size_t(logits.shape[1]));
+      get_values(e.stream, logits.rows(row, 1), out.back().data());
+      out.back().resize(std::size_t(e.model->shape().vocabulary));
+    }
+    return out;
+  }
+};
+struct OfMostLikely {
+  using Result = std::int32_t;
+  static constexpr std::int64_t form = 1;
+  static std::int32_t none() { return -1; }
+
+  static void find(Engine& e, const Tensor& logits, const Tensor& ids) {
+    ops::most_likely(e.stream, {.logits = logits, .vocabulary = e.model->shape().vocabulary, .ids = ids});
+  }
+  static std::vector<std::int32_t> read(Engine& e, const Tensor&, const Tensor& ids, std::int64_t n) {
+    std::vector<std::int32_t> out(std::size_t(n), 0);
+    download(e.stream, ids.rows(0, n), out.data());
+    return out;
+  }
+};
 
 // Where the window of a text begins that began at `begin`.
 std::size_t next_begin(Text text, std::size_t begin, std::int64_t longest) {
@@ -70,19 +96,8 @@ class StoringDecoder final : public Decoder {
     recordings_.allow(!e.axes.divides_experts());  // the host reads how many rows come
   }
 
-  std::vector<Rows> logits(std::span<const Text> texts) override {
-    check(std::int64_t(texts.size()) <= config_.texts, "decoder: {} texts, and it was made for {}", texts.size(), config_.texts);
-    std::vector<Rows> out(texts.size());
-    std::vector<Token> last;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (texts[i].empty()) continue;
-      const Text added = begin(i, texts[i]);
-      if (texts_[i].ids.empty() || added.size() > 1) out[i] = read(i, added);
-      else last.push_back({added[0], std::int32_t(i), std::int32_t(texts_[i].ids.size())});
-    }
-    if (!last.empty()) step(last, out);
-    return out;
-  }
+  std::vector<Row> logits(std::span<const Text> texts) override { return after<OfLogits>(texts); }
+  std::vector<std::int32_t> most_likely(std::span<const Text> texts) override { return after<OfMostLikely>(texts); }
 
   // The memory of calls, on a device that has none: of a token of each text, which has read all others of the longest texts.
   void reserve() { run(step_, 1, 1, false, config_.longest); }
@@ -99,12 +114,15 @@ class StoringDecoder final : public Decoder {
   struct Step {
     Tensor inputs;  // i32 [3, n]: ids, sequences and places
     Tensor logits;
+    Tensor likely;  // i32 [n]: the most likely ids
 
     Tensor tokens() const { return row(0); }
     ops::TokenPlaces at() const { return {row(1), row(2)}; }
     /// The first n tokens.
     Step first(std::int64_t n) const {
-      return {.inputs = inputs.reshaped({inputs.count()}).rows(0, 3 * n).reshaped({3, n}), .logits = logits.rows(0, n)};
+      return {.inputs = inputs.reshaped({inputs.count()}).rows(0, 3 * n).reshaped({3, n}),
+              .logits = logits.rows(0, n),
+              .likely = likely.rows(0, n)};
     }
 
    private:
@@ -112,8 +130,25 @@ class StoringDecoder final : public Decoder {
   };
 
   Step make_step(std::int64_t rows, Region region, std::int64_t last = 0) {
+    const std::int64_t wanted = last > 0 ? last : rows;
     return {.inputs = e_.stream.empty({3, rows}, DType::i32, region, Category::activations),
-            .logits = logits_tensor(e_, last > 0 ? last : rows, region)};
+            .logits = logits_tensor(e_, wanted, region),
+            .likely = e_.stream.empty({wanted}, DType::i32, region, Category::activations)};
+  }
+
+  template <class Of>
+  std::vector<typename Of::Result> after(std::span<const Text> texts) {
+    check(std::int64_t(texts.size()) <= config_.texts, "decoder: {} texts, and it was made for {}", texts.size(), config_.texts);
+    std::vector<typename Of::Result> out(texts.size(), Of::none());
+    std::vector<Token> last;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].empty()) continue;
+      const Text added = begin(i, texts[i]);
+      if (texts_[i].ids.empty() || added.size() > 1) out[i] = read<Of>(i, added);
+      else last.push_back({added[0], std::int32_t(i), std::int32_t(texts_[i].ids.size())});
+    }
+    if (!last.empty()) step<Of>(last, out);
+    return out;
   }
 
   // The tokens of a text's window whose keys are not stored: one at least, since the logits after it are wanted.
@@ -149,7 +184,8 @@ class StoringDecoder final : public Decoder {
   }
 
   // Several tokens of one text: the logits after the last one are the first that are made.
-  Rows read(std::size_t i, Text added) {
+  template <class Of>
+  typename Of::Result read(std::size_t i, Text added) {
     Stored& stored = texts_[i];
     std::vector<Token> tokens;
     for (const std::int32_t id : added) tokens.push_back({id, std::int32_t(i), std::int32_t(stored.ids.size() + tokens.size())});
@@ -159,24 +195,28 @@ class StoringDecoder final : public Decoder {
     upload_tokens(s, tokens);
     run(s, n, last, stored.ids.empty(), reach_of(std::int64_t(stored.ids.size()) + own));
     stored.ids.insert(stored.ids.end(), added.begin(), added.end());
-    return row_of(e_, s.logits, 0);
+    Of::find(e_, s.logits.rows(0, 1), s.likely.rows(0, 1));
+    return std::move(Of::read(e_, s.logits, s.likely, 1).front());
   }
 
   // One token of each of these texts: on a GPU in the rows of all texts, so that one recording fits. An engine that trains records none,
   // since it may need the memory.
-  void step(const std::vector<Token>& tokens, std::vector<Rows>& out) {
+  template <class Of>
+  void step(const std::vector<Token>& tokens, std::vector<typename Of::Result>& out) {
     const std::int64_t n = e_.stream.apart_from_host() ? step_.inputs.shape[1] : rows_of_step(e_, std::int64_t(tokens.size()));
     const Step s = step_.first(n);
     upload_tokens(s, tokens);
     std::int32_t last_place = 0;
     for (const Token& t : tokens) last_place = std::max(last_place, t.place);
     const std::int64_t reach = reach_of(last_place + 1);
-    if (e_.optimizer) run(s, 1, 1, false, reach);
-    else recordings_.run(e_.stream, {n, reach}, [&] { run(s, 1, 1, false, reach); });
+    const auto work = [&] { run(s, 1, 1, false, reach), Of::find(e_, s.logits, s.likely); };
+    if (e_.optimizer) work();
+    else recordings_.run(e_.stream, {n, reach, Of::form}, work);
+    std::vector<typename Of::Result> results = Of::read(e_, s.logits, s.likely, std::int64_t(tokens.size()));
     for (std::size_t k = 0; k < tokens.size(); ++k) {
       const std::size_t i = std::size_t(tokens[k].sequence);
       texts_[i].ids.push_back(tokens[k].id);
-      out[i] = row_of(e_, s.logits, std::int64_t(k));
+      out[i] = std::move(results[k]);
     }
   }
 
@@ -194,24 +234,31 @@ class RepeatingDecoder final : public Decoder {
  public:
   RepeatingDecoder(Engine& e, const Config& c) : e_(e), config_(c) {}
 
-  std::vector<Rows> logits(std::span<const Text> texts) override {
-    std::vector<Rows> out(texts.size());
+  std::vector<Row> logits(std::span<const Text> texts) override { return after<OfLogits>(texts); }
+  std::vector<std::int32_t> most_likely(std::span<const Text> texts) override { return after<OfMostLikely>(texts); }
+
+ private:
+  template <class Of>
+  std::vector<typename Of::Result> after(std::span<const Text> texts) {
+    std::vector<typename Of::Result> out(texts.size(), Of::none());
     for (std::size_t i = 0; i < texts.size(); ++i)
-      if (!texts[i].empty()) out[i] = read(texts[i].last(std::min(texts[i].size(), std::size_t(config_.longest))));
+      if (!texts[i].empty()) out[i] = read<Of>(texts[i].last(std::min(texts[i].size(), std::size_t(config_.longest))));
     return out;
   }
 
- private:
   // Later tokens, which no token sees, fill up the rows.
-  Rows read(Text text) {
+  template <class Of>
+  typename Of::Result read(Text text) {
     const Scope scope(e_.stream);
     std::vector<std::int32_t> ids(text.begin(), text.end());
     const std::int64_t own = std::int64_t(ids.size()), n = rows_for(e_, own), last = n - own + 1;
     ids.resize(std::size_t(n), 0);
-    const Tensor tokens = e_.stream.empty({n}, DType::i32), logits = logits_tensor(e_, last, Lifetime::scratch);
+    const Tensor tokens = e_.stream.empty({n}, DType::i32), logits = logits_tensor(e_, last, Lifetime::scratch),
+                 likely = e_.stream.empty({1}, DType::i32);
     upload(e_.stream, ids.data(), tokens);
     e_.pipeline.logits({.tokens = tokens, .sequence = n}, {}, last, logits);
-    return row_of(e_, logits, 0);
+    Of::find(e_, logits.rows(0, 1), likely);
+    return std::move(Of::read(e_, logits, likely, 1).front());
   }
 
   Engine& e_;

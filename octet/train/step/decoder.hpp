@@ -29,6 +29,9 @@ class Decoder {
   /// read from its last longest / 2 tokens on, and then grows again. Changes no other state of the engine. All ranks call it that have a
   /// part of the model, with the same texts.
   virtual std::vector<std::vector<float>> logits(std::span<const std::span<const std::int32_t>> texts) = 0;
+  /// The most likely token after each text, the first one of equals, which the device finds among such logits; -1 where they are not
+  /// finite, and for an empty text.
+  virtual std::vector<std::int32_t> most_likely(std::span<const std::span<const std::int32_t>> texts) = 0;
 
   /// Bytes of keys and values, or of latents, that such a decoder stores on this rank.
   static std::int64_t key_bytes(Engine&, const Config&);

@@ -63,12 +63,13 @@ class RoundedKeys final : public nn::KeyCache {
     for (const auto& [c, columns] : {std::pair(l.latent, l.rank), {l.shared, l.turned}})
       for (std::int64_t t = 0; t < c.of.shape[0]; ++t) round(c.of.f32() + t * c.of.shape[1] + c.first, columns);
   }
-  void attend(Stream& stream, int, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t) override {
+  void attend(Stream& stream, int, const ops::RopeForward& turn, const ops::AttentionForward& a, std::int64_t, ops::Sink& o) override {
     if (turn.table.cos) ops::rope_forward(stream, turn);
     for (std::int64_t t = 0; t < a.qkv.shape[0] && !has_latents_; ++t)
       for (std::int64_t h = a.heads.heads; h < a.heads.heads + 2 * a.heads.kv_heads; ++h)
         round(a.qkv.f32() + t * a.qkv.shape[1] + h * a.heads.head_dim, a.heads.head_dim);
     ops::attention_forward(stream, a);
+    ops::quantize(stream, a.o, o);
   }
 
  private:
@@ -195,10 +196,28 @@ TEST(Decoder, ResidualSumsThatWaitForANormGiveTheSameLogits) {
     }
 }
 
+TEST(Decoder, TheMostLikelyTokenIsTheFirstOfTheLargestLogits) {
+  for (const std::string family : {"llama", "deepseek_v3"}) {
+    const auto e = engine_of(config_of(family, "bf16"));
+    const auto decoder = Decoder::make(*e, {.texts = 3, .longest = 8});
+    std::vector<Ids> texts = {random_ids(1, 1), {}, random_ids(6, 3)};
+    for (int step = 0; step < 4; ++step) {
+      const std::vector<std::span<const std::int32_t>> read(texts.begin(), texts.end());
+      const std::vector<std::int32_t> ids = decoder->most_likely(read);
+      const std::vector<std::vector<float>> logits = decoder->logits(read);  // of the last tokens again
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        ASSERT_EQ(ids[i], texts[i].empty() ? -1 : sample(logits[i], {.temperature = 0}, 0)) << family << " " << step;
+        if (!texts[i].empty()) texts[i].push_back(ids[i]);
+      }
+    }
+  }
+}
+
 // Work of one token of one text on a GPU.
-std::int64_t ops_of_token(const std::string& family, const std::string& recipe, std::int64_t layers) {
+std::int64_t ops_of_token(const std::string& family, const std::string& recipe, std::int64_t layers, bool wide = false) {
   EngineConfig c = config_of(family, recipe);
   c.shape.layers = layers;
+  if (wide) c.shape.head_dim = c.shape.hidden = 128;
   Engine e(c, Device::null, {.device = Device::cuda, .multiprocessors = 132});
   Decoder::reserve(e, {.longest = 32});  // encodes weights
   const std::int64_t before = e.stream.work().ops;
@@ -207,11 +226,14 @@ std::int64_t ops_of_token(const std::string& family, const std::string& recipe, 
 }
 
 // Each is one launch: two norms with the sum before them, four products, attention from rotation to stored keys, the activation, and in 8
-// bits the codes of attention's output.
+// bits the codes of attention's output. Where a head has whole blocks of scales, its codes are attention's, and an activation of such
+// blocks is the product's.
 TEST(Decoder, ABlockOfATokenIsFewLaunches) {
   for (const auto& [recipe, most] : {std::pair<std::string, int>{"bf16", 8}, {"rowwise", 9}, {"current", 9}, {"block128", 9}})
     for (const std::string family : {"llama", "gpt2"})
       EXPECT_EQ(ops_of_token(family, recipe, 6) - ops_of_token(family, recipe, 5), most) << family << " " << recipe;
+  for (const auto& [recipe, most] : {std::pair<std::string, int>{"bf16", 7}, {"block128", 7}, {"mxfp8", 7}, {"rowwise", 9}, {"current", 9}})
+    EXPECT_EQ(ops_of_token("llama", recipe, 6, true) - ops_of_token("llama", recipe, 5, true), most) << recipe;
 }
 
 TEST(Decoder, ACacheBeyondTheMachinesMemoryIsRefusedWithItsBytes) {

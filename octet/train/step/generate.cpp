@@ -19,24 +19,32 @@ std::int64_t next_token(std::vector<float> logits, std::span<const std::int32_t>
   return sample(logits, sampling, draw);
 }
 
+// The next token after each text, of rank 0.
+std::vector<std::int64_t> tokens_after(Decoder& decoder, std::span<const std::span<const std::int32_t>> texts, const Generation& g,
+                                       std::uint64_t number) {
+  if (g.sampling.takes_most_likely()) {
+    const std::vector<std::int32_t> ids = decoder.most_likely(texts);
+    return {ids.begin(), ids.end()};
+  }
+  std::vector<std::vector<float>> logits = decoder.logits(texts);
+  std::vector<std::int64_t> out(texts.size(), no_token);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (!texts[i].empty()) out[i] = next_token(std::move(logits[i]), texts[i], g.sampling, g.first_draw + i * draws_of_text + number);
+  return out;
+}
+
 // The next token of each text that is not complete.
 std::vector<std::int64_t> next_tokens(Engine& e, Decoder& decoder, Texts texts, const std::vector<bool>& continues, const Generation& g,
                                       std::uint64_t number) {
-  const bool draws = e.ranks().rank() == 0;
-  std::vector<std::vector<float>> logits(texts.size());
-  if (draws || e.sharding.data_ranks_meet()) {
+  std::vector<std::int64_t> out(texts.size(), no_token);
+  if (e.ranks().rank() == 0 || e.sharding.data_ranks_meet()) {
     std::vector<std::span<const std::int32_t>> read;
     for (std::size_t i = 0; i < texts.size(); ++i)
       read.push_back(continues[i] ? std::span<const std::int32_t>(texts[i]) : std::span<const std::int32_t>());
-    logits = decoder.logits(read);
+    out = tokens_after(decoder, read, g, number);
   }
-  std::vector<std::int64_t> out(texts.size(), no_token);
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (!continues[i]) continue;
-    const std::uint64_t draw = g.first_draw + i * draws_of_text + number;
-    const std::int64_t next = draws ? next_token(std::move(logits[i]), texts[i], g.sampling, draw) : no_token;
-    out[i] = parallel::of_first(e.stream, e.ranks(), next);
-  }
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (continues[i]) out[i] = parallel::of_first(e.stream, e.ranks(), out[i]);
   return out;
 }
 

@@ -1,35 +1,23 @@
 #include "octet/train/step/sampling.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "octet/base/check.hpp"
+#include "octet/numerics/order.hpp"
 #include "octet/numerics/philox.hpp"
 
 namespace octet::train {
 namespace {
 
-// Bits that are in the order of numbers: NaN is above infinity or below minus infinity, and both zeros are one. The compiler compares
-// several integers at once, but not floats, whose NaN have no order.
-constexpr std::int32_t infinity = 0x7F800000, minus_infinity = ~infinity;
-std::int32_t ordered(float x) {
-  const auto bits = std::bit_cast<std::int32_t>(x + 0.0f);
-  return bits ^ ((bits >> 31) & 0x7FFFFFFF);
-}
-
-struct Range {
-  std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = std::numeric_limits<std::int32_t>::min();
-};
-Range joined(const Range& a, const Range& b) { return {std::min(a.least, b.least), std::max(a.most, b.most)}; }
-
-Range range_of(std::span<const float> logits) {
+// The compiler compares several integers at once, but not floats, whose NaN have no order.
+OrderedRange range_of(std::span<const float> logits) {
   constexpr std::size_t together = 16;
   std::int32_t least[together], most[together];
-  Range all;
+  OrderedRange all;
   std::ranges::fill(least, all.least), std::ranges::fill(most, all.most);
   std::size_t i = 0;
   for (; i + together <= logits.size(); i += together)
@@ -37,8 +25,8 @@ Range range_of(std::span<const float> logits) {
       const std::int32_t x = ordered(logits[i + j]);
       least[j] = x < least[j] ? x : least[j], most[j] = x > most[j] ? x : most[j];
     }
-  for (std::size_t j = 0; j < together; ++j) all = joined(all, {least[j], most[j]});
-  for (; i < logits.size(); ++i) all = joined(all, {ordered(logits[i]), ordered(logits[i])});
+  for (std::size_t j = 0; j < together; ++j) all.add({least[j], most[j]});
+  for (; i < logits.size(); ++i) all.add(ordered(logits[i]));
   return all;
 }
 
@@ -47,13 +35,13 @@ class Blocks {
  public:
   explicit Blocks(std::span<const float> logits) : logits_(logits) {
     for (std::size_t begin = 0; begin < logits.size(); begin += size) {
-      const Range r = range_of(logits.subspan(begin, std::min(size, logits.size() - begin)));
-      most_.push_back(r.most), all_ = joined(all_, r);
+      const OrderedRange r = range_of(logits.subspan(begin, std::min(size, logits.size() - begin)));
+      most_.push_back(r.most), all_.add(r);
     }
   }
 
   /// Or minus infinity.
-  bool are_numbers() const { return all_.least >= minus_infinity && all_.most < infinity; }
+  bool are_numbers() const { return all_.least >= ordered_minus_infinity && all_.most < ordered_infinity; }
   /// The first of the largest logits.
   std::int32_t most_likely() const { return ids_from(all_.most).front(); }
   /// Ids of at least `n` tokens, or all, without any that is less likely than those left out; in order.
@@ -80,7 +68,7 @@ class Blocks {
 
   std::span<const float> logits_;
   std::vector<std::int32_t> most_;
-  Range all_;
+  OrderedRange all_;
 };
 
 // The most likely tokens in falling order, as many as top_k keeps.
@@ -98,10 +86,7 @@ std::vector<std::int32_t> candidates(std::span<const float> logits, const Blocks
 
 }  // namespace
 
-bool are_finite(std::span<const float> logits) {
-  const Range r = range_of(logits);
-  return r.least > minus_infinity && r.most < infinity;
-}
+bool are_finite(std::span<const float> logits) { return range_of(logits).is_finite(); }
 
 void penalize(std::span<float> logits, std::span<const std::int32_t> text, double penalty) {
   check(penalty > 0, "penalize: the penalty must be above 0, got {}", penalty);

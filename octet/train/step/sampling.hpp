@@ -12,6 +12,9 @@ struct Sampling {
   double top_p = 1;          // of these, the fewest most likely ones whose probabilities sum to at least top_p
   std::uint64_t seed = 1;
   double repetition_penalty = 1;  // penalize(); above 0
+
+  /// Whether sample() of penalized logits is the first of the largest ones.
+  bool takes_most_likely() const { return temperature == 0 && repetition_penalty == 1; }
 };
 
 /// Whether none is NaN or infinite.
