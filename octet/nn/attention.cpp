@@ -60,7 +60,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   std::visit([&](auto& form) { form.forward(stream, x, context, qkv, pass, saves ? &saved->qkv : nullptr); }, qkv_);
   product_->forward(stream, heads, context, qkv, o, lse, pass, saves ? &saved->product : nullptr);
   stream.observe(out_.path(), "x", o);
-  const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
+  const QTensor operands = y || keep ? operands_of(quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_)) : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
   saved->out_linear.x = operands.cols, saved->lse = lse;
