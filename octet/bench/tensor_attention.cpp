@@ -55,8 +55,8 @@ class Layer {
     parameters_.begin_micro_batch(), parameters_.number_draws(stream_, {}, 0);
     nn::Attention::Saved saved;
     const Tensor y = members_.all_rows(stream_, y_);
-    layer_.forward(stream_, group_.divides() ? gathered(pass) : quantized(stream_, layer_.first(), {.values = x_}, pass).codes, context_, y,
-                   pass, &saved);
+    layer_.forward(stream_, group_.divides() ? gathered(pass) : nn::operands_of(quantized(stream_, layer_.first(), {.values = x_}, pass)),
+                   context_, y, pass, &saved);
     members_.reduce(stream_, y, y_);
     layer_.backward(stream_, dy_, context_, saved, dx_, pass);
   }

@@ -45,7 +45,7 @@ void MtpLayer<Block, Norm>::forward(Stream& stream, const nn::BlockContext& cont
     const Tensor both = stream.empty({h.shape[0], 2 * h.shape[1]}, h.dtype, codes ? Region(Lifetime::scratch) : pass.forward_operands(),
                                      Category::activations);
     join(stream, saved, both, pass);
-    const QTensor operands = nn::quantized(stream, project_, {.values = both}, pass, partition_).codes;
+    const QTensor operands = nn::operands_of(nn::quantized(stream, project_, {.values = both}, pass, partition_));
     project_.forward(stream, operands, x.x, pass, &saved.project);
   }
   block_.forward(stream, context, x, saved.y, pass, &saved.block);

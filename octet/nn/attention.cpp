@@ -62,7 +62,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   fill_divided(stream, partition_, operand,
                [&](ops::Sink& f) { product_->forward(stream, heads, context, qkv, f, lse, pass, saves ? &saved->product : nullptr); });
   stream.observe(out_.path(), "x", o);
-  if (y) out_.forward(stream, operand.codes, y, pass, nullptr);
+  if (y) out_.forward(stream, operands_of(operand), y, pass, nullptr);
   if (!saves) return;
   saved->out_linear.x = operand.codes.cols, saved->lse = lse;
   saved->o = saved_o_.save(stream, o, pass);

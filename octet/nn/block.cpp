@@ -54,7 +54,7 @@ void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& contex
   reduced(stream, attention_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
     attention_.partition().beside().run(stream, n.fill);
-    attention_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->attention : nullptr);
+    attention_.forward(stream, operands_of(n.operands), context, all, pass, saved ? &saved->attention : nullptr);
   });
 }
 
@@ -65,7 +65,7 @@ void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context,
   reduced(stream, mlp_.partition(), y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
     mlp_.partition().beside().run(stream, n.fill);
-    mlp_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->mlp : nullptr);
+    mlp_.forward(stream, operands_of(n.operands), context, all, pass, saved ? &saved->mlp : nullptr);
   });
 }
 

@@ -110,11 +110,11 @@ ops::Sink Experts::gathered(Stream& stream, const StackedLinear& layer, const Op
   OperandRequest all = request;
   all.tokens = visit.map.rows();
   ops::Sink sink = layer.operand(stream, all, pass);
-  if (!sink.spec.quantizes() || !layer.reads_values(request.tensor)) {
+  if (!sink.spec.quantizes() || !layer.reads_values(request)) {
     config_.exchange->gather(stream, x, visit, sink);
     return sink;
   }
-  // A gather of codes leaves values out, which an adapter reads.
+  // A gather of codes leaves values out, which an adapter or forward reads.
   ops::Sink values = ops::make_sink(stream, {.format = x.dtype}, {.shape = sink.shape, .dtype = x.dtype, .plain = sink.plain});
   config_.exchange->gather(stream, x, visit, values);
   ops::quantize(stream, sink.plain, sink);
@@ -143,7 +143,7 @@ void Experts::save_of_second(Stream& stream, const Tensor& h, const scaling::Pas
   const Scope scope(stream);
   ops::Sink hidden = out_.operand(stream, {.cols = false, .tokens = h.shape[0]}, pass);
   ops::weighted_swiglu_forward(stream, h, s.visit.weights, s.visit.map, config_.limit, hidden);
-  out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
+  out_.save(stream, operands_of(hidden), s.visit.map.groups, pass, s.out_linear);
 }
 
 // h = x W1^T of the visiting rows.
@@ -151,7 +151,7 @@ void Experts::expand(Stream& stream, const Tensor& x, const ExpertExchange::Visi
                      LinearSite::Saved* saved) {
   const Scope scope(stream);
   const ops::Sink gather = gathered(stream, in_, {.cols = false}, x, visit, pass);
-  in_.forward(stream, gather.codes, visit.map.groups, h, pass, saved);
+  in_.forward(stream, operands_of(gather), visit.map.groups, h, pass, saved);
 }
 
 void Experts::forward_of_round(Stream& stream, const Tensor& x, const Tensor& h, const Tensor& y, const scaling::Pass& pass, Saved& s,
@@ -161,11 +161,11 @@ void Experts::forward_of_round(Stream& stream, const Tensor& x, const Tensor& h,
   ops::Sink hidden;
   activate(stream, h, bool(y) || out_.is_adapted(), pass, s, hidden, saves);
   if (!y) {
-    if (out_.is_adapted()) out_.save(stream, hidden.codes, s.visit.map.groups, pass, s.out_linear);
+    if (out_.is_adapted()) out_.save(stream, operands_of(hidden), s.visit.map.groups, pass, s.out_linear);
     return;
   }
   const Tensor each = stream.empty({h.shape[0], config_.width}, y.dtype);
-  out_.forward(stream, hidden.codes, s.visit.map.groups, each, pass, saves ? &s.out_linear : nullptr);
+  out_.forward(stream, operands_of(hidden), s.visit.map.groups, each, pass, saves ? &s.out_linear : nullptr);
   config_.exchange->combine(stream, each, s.visit, y);
 }
 

@@ -54,8 +54,8 @@ Gather gather_codes(Stream& stream, Partition& p, const Tensor& own, const ops::
 
 }  // namespace
 
-bool gathers_codes(const LinearSite& layer, Operand of, const ops::QuantizeSpec& spec, const Shape& whole) {
-  return ops::can_quantize_slices(spec, whole) && spec.rows.whole_tensor() && !layer.reads_values(of);
+bool gathers_codes(const LinearSite& layer, const OperandRequest& request, const ops::QuantizeSpec& spec, const Shape& whole) {
+  return ops::can_quantize_slices(spec, whole) && spec.rows.whole_tensor() && !layer.reads_values(request);
 }
 
 Tensor lasting(Stream& stream, const Tensor& x, Region region) {
@@ -67,7 +67,7 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
 
 Gather gather_operands(Stream& stream, const LinearSite& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.spec(own.tensor, pass);
-  if (p.divides() && gathers_codes(layer, own.tensor, spec, shape_of_all(p, own.values)))
+  if (p.divides() && gathers_codes(layer, own, spec, shape_of_all(p, own.values)))
     return gather_codes(
         stream, p, own.values, spec,
         {.rows = own.rows, .cols = own.cols, .cols_region = own.region(pass), .cols_left = own.tensor == Operand::gradient});

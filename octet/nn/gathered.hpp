@@ -5,9 +5,9 @@
 namespace octet::nn {
 
 /// Whether rows that members gather for an operand [tokens, width] of a layer travel as 8-bit codes: one scale for all values gives both
-/// orientations the same codes, so that a member can make all operands of gathered codes. Other rows travel as values, and so do gradients
+/// orientations the same codes, so that a member can make all operands of gathered codes. Other rows travel as values, and so do those
 /// whose values the layer reads.
-bool gathers_codes(const LinearSite&, Operand, const ops::QuantizeSpec&, const Shape& whole);
+bool gathers_codes(const LinearSite&, const OperandRequest&, const ops::QuantizeSpec&, const Shape& whole);
 
 /// Values for operands that are views of them: x itself for a region of scratch, whose product comes before x changes. For another region,
 /// whose product is deferred, a copy there.

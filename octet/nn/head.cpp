@@ -67,7 +67,7 @@ void LanguageHead::pass_over(Stream& stream, const Objective::HeadPass& head, co
     const Tensor logits = stream.empty({n, linear_.out()}, x.dtype);
     const Tensor losses = head.losses ? head.losses.rows(begin, n) : stream.empty({n}, DType::f32);
     Linear::Saved saved;
-    const QTensor operands = quantized(stream, linear_, {.cols = train, .values = x.rows(begin, n)}, chunk_pass).codes;
+    const QTensor operands = operands_of(quantized(stream, linear_, {.cols = train, .values = x.rows(begin, n)}, chunk_pass));
     linear_.forward(stream, operands, logits, chunk_pass, train ? &saved : nullptr);
     ops::cross_entropy(stream, {.logits = logits,
                                 .targets = targets.rows(begin, n),
@@ -90,7 +90,7 @@ void LanguageHead::pass_over(Stream& stream, const Objective::HeadPass& head, co
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
   const Scope scope(stream);
-  const QTensor operands = quantized(stream, linear_, {.cols = false, .values = x}, pass).codes;
+  const QTensor operands = operands_of(quantized(stream, linear_, {.cols = false, .values = x}, pass));
   const Tensor own = partition_.own_columns(stream, logits);
   linear_.forward(stream, operands, own, pass, nullptr);
   partition_.gather_columns(stream, own, logits);

@@ -19,7 +19,7 @@ void LatentLinear::forward(Stream& stream, const ops::ColumnsOf& c, const Tensor
   RmsNorm::Input input = RmsNorm::input(stream, rows, saves ? pass.keep : Region(Lifetime::scratch));
   ops::Sink normal = linear_.operand(stream, {.cols = saves, .tokens = tokens}, pass);
   norm_.forward(stream, input, normal);
-  linear_.forward(stream, normal.codes, y, pass, saves ? &saved->linear : nullptr);
+  linear_.forward(stream, operands_of(normal), y, pass, saves ? &saved->linear : nullptr);
   if (saves) saved->x = input_.save(stream, rows, pass), saved->inv_rms = input.inv_rms;
 }
 

@@ -75,7 +75,7 @@ Result run(
     parameters.clear_gradients(stream);
     ++linear.weight().parameter().version;
     Linear::Saved saved;
-    linear.forward(stream, quantized(stream, linear, {.values = r.x}, pass).codes, y, pass, &saved);
+    linear.forward(stream, operands_of(quantized(stream, linear, {.values = r.x}, pass)), y, pass, &saved);
     linear.backward(stream, quantized(stream, linear, {.tensor = Operand::gradient, .values = r.dy}, pass), saved, dx);
     precision.end_step(stream, skip);
   }
@@ -122,6 +122,43 @@ TEST(Linear, OperandsOfDifferentRecipesAndOfBf16AreMultipliedByEachOther) {
           EXPECT_GE(sqnr_db(exact.dw, got.dw), 24) << name << " but " << operand << " " << other;
         }
   }
+}
+
+TEST(Linear, ForwardOfValuesHasTheBitsOfBf16AndBackwardThoseOfTheRecipe) {
+  for (const auto& entry : scaling::recipes()) {
+    const std::string recipe(entry.name);
+    for (const auto weights : {scaling::WeightCodes::cached, scaling::WeightCodes::on_demand})
+      for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16}) {
+        if (entry.options.empty()) continue;
+        Stream streams[3]{Stream(Device::cpu), Stream(Device::cpu), Stream(Device::cpu)};
+        const Result values = run(streams[0], {.recipe = recipe, .weights = weights, .forward_values = true}, 1e-3, {.values = storage}),
+                     own = run(streams[1], {.recipe = recipe, .weights = weights}, 1e-3, {.values = storage}),
+                     bf16 = run(streams[2], {.recipe = "bf16"}, 1e-3, {.values = storage});
+        EXPECT_EQ(values.y, bf16.y) << recipe << " " << name(storage);
+        EXPECT_NE(values.y, own.y) << recipe << " " << name(storage);
+        EXPECT_EQ(values.dx, own.dx) << recipe << " " << name(storage);
+        EXPECT_EQ(values.dw, own.dw) << recipe << " " << name(storage);
+      }
+  }
+}
+
+TEST(Linear, OperandsOfForwardAloneAreCodesOnlyWhereTheyAreMeasured) {
+  Stream stream(Device::cpu);
+  scaling::Precision precision({.recipe = "current", .forward_values = true});
+  Linear linear("layer", {.in = 64, .out = 32}, precision);
+  Parameters parameters(stream, linear, true);
+  precision.allocate(stream);
+  const Tensor x = half_tensor(stream, {32, 64}, 1, 1, DType::bf16);
+  const auto operands = [&](const scaling::Pass& pass, bool cols) {
+    return operands_of(quantized(stream, linear, {.cols = cols, .values = x}, pass));
+  };
+  const QTensor evaluated = operands({}, false);
+  EXPECT_FALSE(evaluated.cols) << "nothing is encoded";
+  EXPECT_EQ(precision.slots().health(0)->values, 0);
+  const QTensor trained = operands({.kind = scaling::Pass::Kind::train}, false);
+  EXPECT_EQ(precision.slots().health(0)->values, 32 * 64) << "backward, which makes the codes again, measures nothing";
+  for (const QTensor& q : {evaluated, trained, operands({.kind = scaling::Pass::Kind::train}, true)})
+    EXPECT_EQ(q.rows.codes.data, x.data) << "values that are there are not copied";
 }
 
 // A master of 16 or 8 bits and one of f32 with the same values are the same operands: nothing is rounded twice or scaled otherwise.

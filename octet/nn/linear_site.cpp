@@ -18,7 +18,8 @@ LinearSite::LinearSite(const std::string& path, Parameter& weight, scaling::Prec
       used_(site.used),
       lends_x_(site.router),
       plan_(precision.plan(completed(site, path, weight))),
-      weight_(weight, std::move(plan_.w), plan_.caches_weight) {
+      weight_(weight, std::move(plan_.w), plan_.caches_weight,
+              plan_.forward_values ? Weight::Forward::values : Weight::Forward::quantized) {
   weight.gradient.add_use(gradient_use_);
 }
 
@@ -33,20 +34,29 @@ ops::Sink LinearSite::operand(Stream& stream, const OperandRequest& request, con
   // An operand of columns alone is made for a product that is asked for.
   const bool cols = request.cols && (!request.rows || (gradient ? trains(weight_.parameter()) : reads_columns()));
   const ops::QuantizeSpec as = spec(request.tensor, pass);
-  Tensor plain = request.values;
-  check(!plain || plain.shape == shape, "linear {}: {} must be [T, {}], got {}", path_, name(request.tensor), shape[1], plain.shape);
-  // A bias reads values at once, so they do not wait for the weight's product.
-  if (gradient && reads_gradients_ && as.quantizes() && !plain)
-    plain = stream.empty(shape, activations_, Lifetime::scratch, Category::activations);
-  return ops::make_sink(stream, as,
-                        {.shape = shape,
-                         .dtype = plain ? plain.dtype : activations_,
-                         .rows = request.rows,
-                         .cols = cols,
-                         .cols_region = request.region(pass),
-                         .plain = plain,
-                         .for_gemm = true,
-                         .cols_left = gradient});
+  ops::SinkRequest want{.shape = shape,
+                        .dtype = request.values ? request.values.dtype : activations_,
+                        .rows = request.rows,
+                        .cols = cols,
+                        .cols_region = request.region(pass),
+                        .plain = request.values,
+                        .for_gemm = true,
+                        .cols_left = gradient};
+  check(!want.plain || want.plain.shape == shape, "linear {}: {} must be [T, {}], got {}", path_, name(request.tensor), shape[1],
+        want.plain.shape);
+  if (!as.quantizes() || !reads_values(request)) return ops::make_sink(stream, as, want);
+  // A bias and forward read values at once, so they do not wait for the weight's product.
+  if (!want.plain) want.plain = stream.empty(shape, activations_, Lifetime::scratch, Category::activations);
+  return gradient ? ops::make_sink(stream, as, want) : beside_values(stream, as, want);
+}
+
+// Codes of columns alone. Those that backward makes again are made here, too, if the quantizer measures them.
+ops::Sink LinearSite::beside_values(Stream& stream, const ops::QuantizeSpec& as, ops::SinkRequest want) {
+  const bool measures = as.amax || as.health != nullptr;
+  if (!want.cols && !measures) return ops::make_sink(stream, {.format = want.dtype}, want);
+  if (!want.cols) want.cols_region = Lifetime::scratch;
+  want.rows = false, want.cols = true;
+  return ops::make_sink(stream, as, want);
 }
 
 void LinearSite::adapt(std::unique_ptr<Adapter> adapter) {

@@ -22,8 +22,8 @@ class LinearSite {
 
   /// How a pass quantizes x or dy.
   ops::QuantizeSpec spec(Operand of, const scaling::Pass& pass) const { return (of == Operand::gradient ? plan_.dy : plan_.x)->spec(pass); }
-  /// Memory for the operands of x or dy, to be filled. Columns are in OperandRequest::region(), all else in scratch. Throws ContractError
-  /// unless request.values has the layer's columns.
+  /// Memory for the operands of x or dy, to be filled; then they are operands_of() it. Columns are in OperandRequest::region(), all else in
+  /// scratch. Throws ContractError unless request.values has the layer's columns.
   ops::Sink operand(Stream&, const OperandRequest&, const scaling::Pass&) const;
 
   const std::string& path() const { return path_; }
@@ -35,8 +35,11 @@ class LinearSite {
   /// Matrices that one token uses.
   std::int64_t used() const { return used_; }
   Weight& weight() { return weight_; }
-  /// Whether backward reads values of this operand beside those that its products read, and columns of x before the weight's product.
-  bool reads_values(Operand of) const { return of == Operand::gradient && reads_gradients_; }
+  /// Whether values of the tensor are read beside its codes: by backward those of dy, and columns of x before the weight's product; by
+  /// forward those of x, which are then its operand.
+  bool reads_values(const OperandRequest& r) const {
+    return r.tensor == Operand::gradient ? reads_gradients_ : r.rows && plan_.forward_values;
+  }
   bool is_adapted() const { return adapter_->reads_operands(); }
   /// From now on the layer adds this one's product, and its weight does not train. Before parameters get their memory.
   void adapt(std::unique_ptr<Adapter>);
@@ -69,6 +72,7 @@ class LinearSite {
 
  private:
   bool reads_columns() const;
+  static ops::Sink beside_values(Stream&, const ops::QuantizeSpec&, ops::SinkRequest);
 
   std::string path_;
   std::unique_ptr<Parameter> owned_;

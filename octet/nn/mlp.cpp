@@ -83,7 +83,7 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockConte
   });
   if (saved != nullptr) saved->h = kept;
   if (keep) saved->out_linear.x = hidden.codes.cols;
-  if (y) out_.forward(stream, hidden.codes, y, pass, nullptr);
+  if (y) out_.forward(stream, operands_of(hidden), y, pass, nullptr);
 }
 
 template <class Activation>

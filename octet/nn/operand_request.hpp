@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/ops/quantize/sink.hpp"
 #include "octet/scaling/pass.hpp"
 #include "octet/scaling/slots.hpp"
 
@@ -26,5 +27,10 @@ struct OperandRequest {
     return tensor == Operand::gradient ? pass.backward_operands() : pass.forward_operands();
   }
 };
+
+/// The operands of a layer's sink, once it is filled: rows without codes are the values, if these are stored.
+inline QTensor operands_of(const ops::Sink& sink) {
+  return {sink.codes.rows || !sink.plain ? sink.codes.rows : Quantized{.codes = sink.plain}, sink.codes.cols};
+}
 
 }  // namespace octet::nn

@@ -74,10 +74,10 @@ void Parameters::Collect::adapter(Parameter& p) {
   list.push_back(&p), contexts.push_back({.block = now, .experts = &p == stack});
 }
 
-// Of a block's matrix with one use, whose codes can be made of slices.
+// Of a block's matrix with one use, whose codes can be made of slices and are all that is read.
 void Parameters::Collect::weight(Weight& w) {
   const auto at = std::find(list.begin(), list.end(), &w.parameter());
-  if (!codes || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
+  if (!codes || now < 0 || at == list.end() || (*at)->gradient.uses() != 1 || w.forward_reads_values()) return;
   if (ops::can_quantize_slices(w.spec(scaling::recomputing), (*at)->shape)) contexts[std::size_t(at - list.begin())].coded = &w;
 }
 

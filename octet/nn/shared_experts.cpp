@@ -34,7 +34,7 @@ void SharedExperts::forward(Stream& stream, const Tensor& x, const BlockContext&
   std::visit(OfMlp{[&](Mlp<SwiGlu>& mlp) {
                const Tensor part = y ? stream.empty(y.shape, y.dtype) : Tensor{};
                const ops::Sink own = quantized(stream, mlp.first(), {.cols = false, .values = x}, pass);
-               mlp.forward(stream, own.codes, context, part, pass, saved);
+               mlp.forward(stream, operands_of(own), context, part, pass, saved);
                if (y) ops::add(stream, part, y, y);
              }},
              form_);

@@ -5,6 +5,11 @@
 #include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
+namespace {
+
+const ops::QuantizeSpec values_of_forward{.format = DType::bf16};
+
+}  // namespace
 
 ops::QuantizeSpec Weight::spec(const scaling::Pass& pass) const {
   ops::QuantizeSpec spec = quantizer_->spec(pass);
@@ -32,22 +37,30 @@ void Weight::refresh(Stream& stream, const scaling::Pass& pass) {
   refreshed_ = parameter_.version;
 }
 
-// Those of an unquantized weight in the master's own dtype are views of it.
-void Weight::refresh_cached(Stream& stream, const ops::QuantizeSpec& spec) {
+// An unquantized weight in the master's own dtype is a view of it.
+ops::SinkRequest Weight::request_of(const ops::QuantizeSpec& spec, const ops::SinkRequest& orientations) const {
   const Stored& value = parameter_.value;
   const bool views = !value.scales && spec.format == value.codes.dtype;
-  if (!operands_ || views)
-    operands_ = ops::make_sink(stream, spec,
-                               {.shape = value.shape(),
-                                .dtype = spec.quantizes() ? value.value_type() : spec.format,
-                                .cols = true,
-                                .rows_region = Lifetime::run,
-                                .cols_region = Lifetime::run,
-                                .plain = spec.quantizes() || views ? value.codes : Tensor{},
-                                .category = Category::weight_operands,
-                                .for_gemm = true});
-  operands_->spec = spec;
-  ops::quantize(stream, value, *operands_);
+  ops::SinkRequest want = orientations;
+  want.shape = value.shape(), want.dtype = spec.quantizes() ? value.value_type() : spec.format;
+  want.plain = spec.quantizes() || views ? value.codes : Tensor{};
+  want.category = Category::weight_operands, want.for_gemm = true;
+  return want;
+}
+
+void Weight::refresh_sink(Stream& stream, const ops::QuantizeSpec& spec, ops::SinkRequest orientations,
+                          std::optional<ops::Sink>& to) const {
+  orientations.rows_region = orientations.cols_region = Lifetime::run;
+  const ops::SinkRequest want = request_of(spec, orientations);
+  if (!to || (!spec.quantizes() && want.plain)) to = ops::make_sink(stream, spec, want);
+  to->spec = spec;
+  ops::quantize(stream, parameter_.value, *to);
+}
+
+void Weight::refresh_cached(Stream& stream, const ops::QuantizeSpec& spec) {
+  const bool values = forward_reads_values();
+  if (values) refresh_sink(stream, values_of_forward, {}, values_);
+  refresh_sink(stream, spec, {.rows = !values, .cols = true}, operands_);
 }
 
 void Weight::refresh_from_codes(Stream& stream) {
@@ -90,6 +103,7 @@ bool Weight::holds_by_largest() const {
 // Codes that each GEMM transposes are the rows of one sink.
 void Weight::make_held(Stream& stream, const Tensor& values, Region region) {
   ops::QuantizeSpec as = quantizer_->spec(scaling::recomputing);
+  check(!forward_reads_values(), "weight {}: it does not train, so its operands are in one precision", parameter_.path);
   check(!as.scale_known(), "weight {}: it does not train, so its scale follows from its values", parameter_.path);
   if (holds_by_largest()) {
     for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
@@ -121,24 +135,17 @@ void Weight::hold(Stream& stream, const Tensor& values, const Tensor& largest) {
 
 Quantized Weight::operand(Stream& stream, Side side) const {
   check(refreshed_ != 0, "weight {}: its operand is read before any refresh", parameter_.path);
-  const bool rows = side == Side::rows;
+  const bool rows = side == Side::rows, values = rows && forward_reads_values();
   const auto of = [&](const ops::Sink& s) { return rows ? s.codes.rows : s.codes.cols; };
-  if (operands_) return of(*operands_);
+  if (const std::optional<ops::Sink>& kept = values ? values_ : operands_) return of(*kept);
   if (parameter_.codes) {
     ops::Sink made = sink_from_codes(stream, {.rows = rows, .cols = !rows});
     ops::fill_from_codes(stream, parameter_.codes, made);
     return of(made);
   }
-  const Stored& value = parameter_.value;
-  ops::Sink made = ops::make_sink(stream, spec(scaling::recomputing),
-                                  {.shape = value.shape(),
-                                   .dtype = value.value_type(),
-                                   .rows = rows,
-                                   .cols = !rows,
-                                   .plain = value.codes,
-                                   .category = Category::weight_operands,
-                                   .for_gemm = true});
-  ops::quantize(stream, value, made);
+  const ops::QuantizeSpec as = values ? values_of_forward : spec(scaling::recomputing);
+  ops::Sink made = ops::make_sink(stream, as, request_of(as, {.rows = rows, .cols = !rows}));
+  ops::quantize(stream, parameter_.value, made);
   return of(made);
 }
 

@@ -16,16 +16,20 @@ class Weight {
  public:
   /// The orientations: `rows` [out, in] of y = x w^T, `cols` [in, out] of dx = dy w.
   enum class Side : std::uint8_t { rows, cols };
+  /// The operand of forward, `rows`: as quantized, or BF16 values of a weight whose `cols` are codes.
+  enum class Forward : std::uint8_t { quantized, values };
 
-  /// `cached`: codes are kept from step to step. The parameter outlives this.
-  Weight(Parameter& parameter, std::unique_ptr<scaling::Quantizer> quantizer, bool cached)
-      : parameter_(parameter), quantizer_(std::move(quantizer)), cached_(cached) {}
+  /// `cached`: operands are kept from step to step. The parameter outlives this.
+  Weight(Parameter& parameter, std::unique_ptr<scaling::Quantizer> quantizer, bool cached, Forward forward = Forward::quantized)
+      : parameter_(parameter), quantizer_(std::move(quantizer)), cached_(cached), forward_(forward) {}
 
   /// Quantizes the parameter if it changed since: once per optimizer step, with a pass that records. Where the parameter is codes already
   /// (Parameter::codes), makes the cached operands from them. Throws ContractError if these codes are of an older version.
   void refresh(Stream&, const scaling::Pass&);
   /// Whether refresh() would read the parameter's values.
   bool refresh_reads_values(const scaling::Pass&) const;
+  /// Whether rows are values although columns are codes, so that ranks need the values of a weight.
+  bool forward_reads_values() const { return forward_ == Forward::values && quantizer_->spec(scaling::recomputing).quantizes(); }
   /// One operand: cached, or made in scratch. After refresh().
   Quantized operand(Stream&, Side) const;
 
@@ -52,6 +56,8 @@ class Weight {
 
  private:
   void refresh_cached(Stream&, const ops::QuantizeSpec&);
+  void refresh_sink(Stream&, const ops::QuantizeSpec&, ops::SinkRequest orientations, std::optional<ops::Sink>&) const;
+  ops::SinkRequest request_of(const ops::QuantizeSpec&, const ops::SinkRequest& orientations) const;
   void refresh_from_codes(Stream&);
   void measure(Stream&, const scaling::Pass&);
   ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
@@ -59,7 +65,9 @@ class Weight {
   Parameter& parameter_;
   std::unique_ptr<scaling::Quantizer> quantizer_;
   bool cached_;
+  Forward forward_;
   std::optional<ops::Sink> operands_;  // cached, in the run's region
+  std::optional<ops::Sink> values_;    // the same of forward, where it reads values
   std::optional<ops::Sink> held_;      // codes of a weight that does not train, which each GEMM's operands are made of
   Tensor scale_, descale_;  // f32, per matrix: found once per change, here or by others; empty: by the quantizer, or with the codes
   std::function<void(Stream&)> find_scale_;  // by others

@@ -92,6 +92,7 @@ TEST(AttentionPlan, TheLastStepsInAPlainRecipeHaveNoCodes) {
   const PrecisionConfig last =
       final_part({.recipe = "current", .rules = {{.path = "*", .attention = "fp8"}}, .attention = fp8, .final_recipe = "bf16"});
   EXPECT_FALSE(codes_attention(last));
+  EXPECT_FALSE(codes_attention(final_part({.recipe = "current", .attention = fp8, .final_recipe = "bf16_forward"})));
   EXPECT_TRUE(codes_attention(final_part({.recipe = "current", .attention = fp8, .final_recipe = "delayed"})));
 }
 

@@ -63,7 +63,8 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
   if (has_final_part(config)) {
     const PrecisionConfig last = final_part(config);
-    rows_.push_back({format("linear layers in the last {}% of the steps", fixed(100 * config.final_share, 0)), 0, 0, last.recipe,
+    rows_.push_back({format("linear layers in the last {}% of the steps", fixed(100 * config.final_share, 0)), 0, 0,
+                     last.forward_values ? "bf16 in forward, as before in backward" : last.recipe,
                      format("recipe.final = \"{}\"", config.final_recipe)});
   }
   plan_saved_values("residual stream", "an error in it would reach the gradients of all norms");
@@ -227,7 +228,7 @@ LinearPlan Precision::plan(const Site& site) {
   const std::array<Choice, 3> chosen = choices(site);
   const std::string reason = unfit(site, chosen);
   PlanRow row{.path = site.path, .out = site.out, .in = site.in, .unfit = !reason.empty()};
-  row.by_recipe = !row.unfit && std::ranges::all_of(chosen, [](const Choice& c) { return c.rule == nullptr; });
+  row.by_recipe = !row.unfit && !config_.forward_values && std::ranges::all_of(chosen, [](const Choice& c) { return c.rule == nullptr; });
   row.eight_bits = !row.unfit && std::ranges::any_of(chosen, [&](const Choice& c) { return quantizes(c); });
   LinearPlan plan;
   if (row.unfit) {
@@ -246,8 +247,13 @@ LinearPlan Precision::plan(const Site& site) {
       }
     }
     const bool one = chosen[0].member == chosen[1].member && quantizes(chosen[0]);  // x and w
+    plan.forward_values = config_.forward_values && (quantizes(chosen[0]) || quantizes(chosen[1]));
     plan.fast_forward = one && members_[std::size_t(chosen[0].member)].recipe->fast_forward() && config_.fast_accumulation;
+    plan.fast_forward &= !plan.forward_values;
     plan.precision = precision_text(site, chosen), plan.why = reason_text(chosen);
+    if (plan.forward_values)
+      plan.precision = "bf16 in forward; in backward " + plan.precision,
+      plan.why += format("; forward: recipe.final = \"{}\"", bf16_forward);
   }
   plan.caches_weight = config_.weights == WeightCodes::cached;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";

@@ -44,8 +44,9 @@ struct PrecisionConfig {
   HeadPrecision head = HeadPrecision::bf16;
   SavedActivations activations = SavedActivations::bf16;
   AttentionPrecision attention = AttentionPrecision::bf16;
-  std::string final_recipe = "none";  // takes the place of `recipe` in the last steps of a run; none: `recipe` stays
+  std::string final_recipe = "none";  // takes the place of `recipe` in the last steps of a run; none: `recipe` stays; or bf16_forward
   double final_share = 0.1;           // of the steps, that are these
+  bool forward_values = false;        // forward products of layers with codes read BF16 values, backward's the codes. No key
   bool frozen_weights = false;        // no step changes them: they are quantized once, and never measured. No key
 
   void fields(config::FieldVisitor&);
@@ -53,8 +54,11 @@ struct PrecisionConfig {
 
 /// Whether the last steps of a run have another recipe.
 bool has_final_part(const PrecisionConfig&);
+/// The final recipe of this name is no recipe: forward products alone are in BF16.
+inline constexpr std::string_view bf16_forward = "bf16_forward";
 /// The configuration of these: the final recipe in the place of the own one, in that recipe's own format; all else as before. Without a
-/// final part the same. Throws ConfigError where activations between layers would change their type.
+/// final part the same. Under bf16_forward the own recipe in backward alone. Throws ConfigError where activations between layers would
+/// change their type, or no linear layer has codes that backward could keep.
 PrecisionConfig final_part(const PrecisionConfig&);
 
 /// Whether some attention of the model may have 8-bit operands.

@@ -50,6 +50,30 @@ TEST(Precision, ExemptionsKeepBf16AndSayWhy) {
   EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
 }
 
+TEST(Precision, LastStepsWithBf16InForwardKeepTheCodesOfBackwardAndSayWhy) {
+  const PrecisionConfig config{.recipe = "current", .keep_bf16 = {"layers.*.mlp.down"}, .final_recipe = "bf16_forward"};
+  const PrecisionConfig last = final_part(config);
+  EXPECT_EQ(last.recipe, "current");
+  EXPECT_FALSE(has_final_part(last));
+  Precision p(last), before(config);
+  const LinearPlan plan = p.plan(block_site("layers.1.attn.qkv", 1)), own = before.plan(block_site("layers.1.attn.qkv", 1));
+  EXPECT_TRUE(plan.forward_values);
+  EXPECT_FALSE(own.forward_values);
+  EXPECT_TRUE(own.fast_forward);
+  EXPECT_FALSE(plan.fast_forward) << "its forward sums in FP32";
+  EXPECT_EQ(plan.precision.substr(0, 55), "bf16 in forward; in backward x e4m3, w e4m3, dy e5m2; p");
+  EXPECT_EQ(plan.why, "recipe current; forward: recipe.final = \"bf16_forward\"");
+  EXPECT_EQ(p.plan(block_site("layers.1.mlp.down", 1)).precision, "bf16");
+  EXPECT_EQ(before.rows()[2].precision, "bf16 in forward, as before in backward");
+  EXPECT_EQ(before.rows()[2].why, "recipe.final = \"bf16_forward\"");
+}
+
+TEST(Precision, Bf16InForwardNeedsCodesThatBackwardKeeps) {
+  for (const char* recipe : {"bf16", "fp16", "fp32"})
+    EXPECT_THROW(Precision({.recipe = recipe, .final_recipe = "bf16_forward"}), ConfigError) << recipe;
+  EXPECT_NO_THROW(Precision({.recipe = "bf16", .rules = {{.path = "*", .recipe = "block128"}}, .final_recipe = "bf16_forward"}));
+}
+
 TEST(Precision, SavedActivationsHaveARowAndUnlessRecomputedASlotThatStepsClear) {
   Precision plain({.recipe = "current"});
   EXPECT_EQ(plain.plan_saved("layers.0.mlp.h", 64, true), nullptr);

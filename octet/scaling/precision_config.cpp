@@ -76,8 +76,9 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
       "attention", attention,
       "precision of attention: bf16, or products of 8-bit codes in forward alone or in forward and backward; for heads of 128 on a GPU",
       {{"bf16", AttentionPrecision::bf16}, {"fp8_forward", AttentionPrecision::fp8_forward}, {"fp8", AttentionPrecision::fp8}});
-  v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
-           recipe_names({"none"}), config::OnResume::may_change);
+  v.choice("final", final_recipe,
+           "recipe of the last steps of a run, in the place of recipe.name; bf16_forward: BF16 in forward alone; none: recipe.name stays",
+           recipe_names({"none", std::string(bf16_forward)}), config::OnResume::may_change);
   v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1}, config::OnResume::may_change);
   v.idle("final_share", final_recipe == "none", "recipe.final is \"none\"");
   idle_fields(*this, v);
@@ -85,16 +86,38 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
 
 bool has_final_part(const PrecisionConfig& c) { return c.final_recipe != "none" && c.final_recipe != c.recipe; }
 
+namespace {
+
+bool has_codes(const std::string& recipe, const RecipeOptions& options) { return is_fp8(make_recipe(recipe, options)->formats().forward); }
+
+// Attention has no products of codes in backward alone.
+void take_codes_from_attention(PrecisionConfig& c) {
+  c.attention = AttentionPrecision::bf16;
+  for (PrecisionRule& rule : c.rules)
+    if (rule.attention != "default") rule.attention = "bf16";
+}
+
+PrecisionConfig with_bf16_forward(PrecisionConfig c) {
+  const bool ruled = std::ranges::any_of(c.rules, [](const PrecisionRule& r) { return r.recipe != "default" && has_codes(r.recipe, {}); });
+  if (!ruled && !has_codes(c.recipe, c.options))
+    throw ConfigError(
+        format("recipe.final = \"{}\": no linear layer has 8 bits under recipe.name = \"{}\", whose backward could keep them; "
+               "choose another recipe.name, or set recipe.final = \"none\"",
+               c.final_recipe, c.recipe));
+  take_codes_from_attention(c);
+  c.forward_values = true, c.final_recipe = "none";
+  return c;
+}
+
+}  // namespace
+
 PrecisionConfig final_part(const PrecisionConfig& c) {
   if (!has_final_part(c)) return c;
+  if (c.final_recipe == bf16_forward) return with_bf16_forward(c);
   const DType own = make_recipe(c.recipe, c.options)->activations();
   PrecisionConfig out = c;
   out.recipe = c.final_recipe, out.options.format = "default";
-  if (!is_fp8(make_recipe(out.recipe, out.options)->formats().forward)) {  // the last steps have no codes at all
-    out.attention = AttentionPrecision::bf16;
-    for (PrecisionRule& rule : out.rules)
-      if (rule.attention != "default") rule.attention = "bf16";
-  }
+  if (!has_codes(out.recipe, out.options)) take_codes_from_attention(out);  // the last steps have none at all
   out.final_recipe = "none";
   const DType activations = make_recipe(out.recipe, out.options)->activations();
   if (activations != own)

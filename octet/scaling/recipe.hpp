@@ -43,9 +43,10 @@ class Quantizer {
 /// How one linear layer runs: made before the first step, printed, stored in the run folder.
 struct LinearPlan {
   std::unique_ptr<Quantizer> x, w, dy;
-  bool caches_weight = true;  // the weight's codes are kept from step to step; otherwise they are encoded for each GEMM
-  bool fast_forward = false;  // short tensor-core accumulator in the forward GEMM; backward's are always promoted
-  std::string precision;      // "x e4m3, w e4m3, dy e5m2; per tensor"
+  bool caches_weight = true;    // the weight's codes are kept from step to step; otherwise they are encoded for each GEMM
+  bool forward_values = false;  // forward multiplies BF16 values of x and w, of which backward has codes
+  bool fast_forward = false;    // short tensor-core accumulator in the forward GEMM; backward's are always promoted
+  std::string precision;        // "x e4m3, w e4m3, dy e5m2; per tensor"
   std::string why;
 };
 

@@ -49,6 +49,8 @@ scaling::PrecisionConfig of_run(const ModelSource& source) {
                printable(source.folder), reason));
   };
   if (!scaling::names_eight_bits(*source.precision)) refuse("nothing has 8 bits under its recipe " + source.precision->recipe);
+  if (source.precision->forward_values)
+    refuse(format("forward of its last steps is in BF16 (recipe.final = \"{}\")", scaling::bf16_forward));
   train::Engine bare = planned(source, *source.precision);
   for (nn::LinearSite* l : layers_of(bare))
     for (const auto& spec : {l->spec(Operand::activation, {}), l->weight().spec({})})

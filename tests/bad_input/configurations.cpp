@@ -94,6 +94,8 @@ std::vector<Case> of_values() {
       values("recipe_unknown", "--set recipe.name=curent", {"`recipe.name`", "did you mean current?"}),
       values("format_that_a_recipe_has_not", "--fp8 rowwise --set recipe.format=hybrid",
              {"recipe.format = \"hybrid\"", "leave the key out"}),
+      values("last_steps_without_codes_for_backward", "--set recipe.final=bf16_forward",
+             {"recipe.final = \"bf16_forward\": no linear layer has 8 bits", "choose another recipe.name"}),
       values("eight_bits_that_fit_no_layer", "--fp8 --set model.width=72",
              {"recipe.name = \"current\": none of the model's", "72 is not a multiple of 16", "set recipe.name = \"bf16\""}),
       values("rule_without_a_path", "--fp8 --set recipe.rules=[{recipe=\"bf16\"}]", {"recipe.rules[1].path is empty", "layers.*.mlp.down"}),

@@ -78,6 +78,8 @@ def configuration(seed):
         c["recipe.name"] = "bf16"
     if c["ranks.tensor"] > 1 and r.random() < 0.4:
         c |= {"comm.turns": True, "model.tied": "no"}
+    if c["recipe.name"] not in ("fp32", "bf16", "fp16") and r.random() < 0.3:
+        c |= {"recipe.final": r.choice(["bf16", "bf16_forward"]), "recipe.final_share": 0.5}
     return c
 
 

@@ -132,6 +132,8 @@ void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
                                                    {.keep_plain = true, .count = false},
                                                    {.count = false},
                                                    {.rows = false, .count = false},
+                                                   {.rows = false, .keep_plain = true},
+                                                   {.rows = false, .keep_plain = true, .count = false},
                                                    {.cols = false, .measured = false},
                                                    {.cols = false, .keep_plain = true, .measured = false}}) {
   for (const Kind& kind : kinds(dtype))

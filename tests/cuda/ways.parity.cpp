@@ -82,6 +82,21 @@ Case same_weights(
           }};
 }
 
+// Forward of the first weights, where it reads values under a recipe with codes, is that of BF16.
+Case forward_of_bf16(const std::string& recipe) {
+  return {format("way {} bf16 in forward, first loss", recipe), [=](Side& side) {
+            train::EngineConfig values = config_of(recipe);
+            values.precision.forward_values = true;
+            std::vector<float> losses;
+            for (const train::EngineConfig& config : {values, config_of("bf16")}) {
+              const auto e = make_engine(config, side.device());
+              train::StepRunner(*e).run(std::vector{random_batch(2, 32, 61, 0)}, {.learning_rate = 1e-3},
+                                        [&] { losses.push_back(read<float>(e->stream, e->mean_loss())); });
+            }
+            expect_none(side, "loss", differing({losses[0]}, {losses[1]}));
+          }};
+}
+
 Case resumed(const std::string& recipe) {
   return {format("way {} resumed", recipe), [=](Side& side) {
             const Device device = side.device();
@@ -174,12 +189,21 @@ std::vector<Case> make() {
   const auto coded = [](Change change) -> Change {
     return [change](auto& c) { c.precision.activations = scaling::SavedActivations::fp8, change(c); };
   };
+  const auto values_in_forward = [](Change change) -> Change {
+    return [change](auto& c) { c.precision.forward_values = true, change(c); };
+  };
+  const auto has_codes = [](const std::string& recipe) { return recipe != "bf16" && recipe != "fp16"; };
   for (const char* recipe : {"bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
     for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
     for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"block"}})
       if (std::string(recipe) != "fp16")
         cases.push_back(same_weights(recipe, format("saving 8 bits, recomputing {}", parts.empty() ? "nothing" : parts.back()),
                                      coded(recompute(parts)), coded(recompute({}))));
+    if (has_codes(recipe)) cases.push_back(forward_of_bf16(recipe));
+    for (const std::vector<std::string>& parts : {std::vector<std::string>{"norm", "activation"}, {"block"}})
+      if (has_codes(recipe))
+        cases.push_back(same_weights(recipe, "bf16 in forward, recomputing " + parts.back(), values_in_forward(recompute(parts)),
+                                     values_in_forward(recompute({}))));
     cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
     cases.push_back(deferred(recipe, {})), cases.push_back(deferred(recipe, {"block"}));
   }

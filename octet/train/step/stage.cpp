@@ -10,12 +10,16 @@ namespace {
 // Of a layer's three GEMMs together.
 parallel::Products products_of(Stream& dry, nn::LinearSite& l, std::int64_t tokens) {
   const Scope scope(dry);
-  const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
-    return ops::make_sink(dry, spec, {.shape = shape, .dtype = spec.quantizes() ? DType::bf16 : spec.format, .cols = true}).codes;
+  const bool values = l.reads_values({});  // of forward's rows
+  const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape, bool rows = true) {
+    const bool quantizes = spec.quantizes();
+    const ops::SinkRequest want{
+        .shape = shape, .dtype = quantizes ? DType::bf16 : spec.format, .rows = rows, .cols = true, .keep_plain = quantizes && !rows};
+    return nn::operands_of(ops::make_sink(dry, spec, want));
   };
   const std::int64_t rows = tokens * l.used();
-  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {rows, l.in()}),
-                w = operands(l.weight().spec({}).of_matrix(0), {l.out(), l.in()});
+  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {rows, l.in()}, !values),
+                w = operands(l.weight().spec({}).of_matrix(0), {l.out(), l.in()}, !values);
   const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {rows, l.out()});
   const Work before = dry.work();
   for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})

@@ -69,9 +69,27 @@ TEST(FinalPart, ChangesTheStepsAfterItAlone) {
     EXPECT_FALSE(row.eight_bits) << row.path;
 }
 
+TEST(FinalPart, WithBf16InForwardAloneChangesTheStepsAfterIt) {
+  const FinalRuns runs("delayed", "bf16_forward");
+  FinalRuns plain("delayed", "none"), bf16("delayed", "bf16");
+  plain.config.data = bf16.config.data = runs.config.data;
+  const std::string folder = runs.train().folder;
+  const std::vector<double> changed = losses_of(folder), same = losses_of(plain.train().folder), all = losses_of(bf16.train().folder);
+  ASSERT_EQ(changed.size(), 9u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(changed[i], same[i]) << i;
+  EXPECT_NE(changed[6], same[6]);
+  EXPECT_EQ(changed[6], all[6]) << "forward of the same weights is that of BF16";
+  EXPECT_NE(changed[7], all[7]) << "and backward is not";
+  EXPECT_EQ(changes_of(folder), std::vector<std::string>{"6: linear layers run in bf16_forward from step 7 on, as recipe.final says"});
+  const auto plan = telemetry::read_run(folder).facts.plan;
+  EXPECT_TRUE(std::ranges::any_of(plan, [](const auto& row) { return row.precision == "bf16 in forward, as before in backward"; }))
+      << "as the report shows it";
+}
+
 class ResumedFinalPart : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(FinalPart, ResumedFinalPart,
-                         ::testing::Values(std::pair("delayed", "bf16"), std::pair("current", "delayed"), std::pair("bf16", "block128")));
+                         ::testing::Values(std::pair("delayed", "bf16"), std::pair("current", "delayed"), std::pair("bf16", "block128"),
+                                           std::pair("delayed", "bf16_forward"), std::pair("block128", "bf16_forward")));
 
 TEST_P(ResumedFinalPart, IsBitForBitTheRunThatNeverStopped) {
   const FinalRuns runs(GetParam().first, GetParam().second);
@@ -97,8 +115,8 @@ TEST(FinalPart, OfAResumedRunMayBeginElsewhereOrNotAtAll) {
 }
 
 // Ranks that divide weights send codes of them before it and values in it, so that their parts are others.
-TEST(FinalPart, OfRanksThatDivideWeightsIsThatOfWholeOnes) {
-  FinalRuns runs("block128", "bf16");
+void expect_ranks_like_whole_weights(const char* last) {
+  FinalRuns runs("block128", last);
   runs.config.model.width = 128, runs.config.model.hidden = 256, runs.config.train.accumulate = 1;
   std::vector<double> whole;
   for (const std::int64_t zero : {0, 1, 3}) {
@@ -116,12 +134,18 @@ TEST(FinalPart, OfRanksThatDivideWeightsIsThatOfWholeOnes) {
   }
 }
 
+TEST(FinalPart, OfRanksThatDivideWeightsIsThatOfWholeOnes) {
+  for (const char* last : {"bf16", "bf16_forward"}) expect_ranks_like_whole_weights(last);
+}
+
 TEST(FinalPart, IsRefusedWithoutANumberOfStepsOrWithOtherActivations) {
   FinalRuns runs("current", "bf16");
   runs.config.train.steps = 0, runs.config.train.max_seconds = 1;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { runs.train(); }), "set train.steps or train.tokens"));
   FinalRuns other("current", "fp16");
   EXPECT_TRUE(has(error_of<ConfigError>([&] { other.train(); }), "recipe.final = \"fp16\": activations are f16"));
+  FinalRuns plain("bf16", "bf16_forward");
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { plain.train(); }), "recipe.final = \"bf16_forward\": no linear layer has 8 bits"));
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ class Collect final : public nn::Visitor {
     const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
     const Shape all{tokens_, gradient ? l.out() : l.in()};
     const std::string tensor = format("{} of {}", gradient ? "dy" : "x", scaling::pattern_of(l.path()));
-    if (nn::gathers_codes(l, of, spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
-    else if (spec.quantizes() && l.reads_values(of)) add(values_, "adapters read values of it", tensor);
+    if (nn::gathers_codes(l, {.tensor = of}, spec, all))
+      add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    else if (spec.quantizes() && l.reads_values({.tensor = of}))
+      add(values_, gradient ? "adapters read values of it" : "forward reads values of it", tensor);
     else add(values_, why_values(spec), tensor);
   }
   static std::string why_values(const ops::QuantizeSpec& spec) {
@@ -71,15 +73,19 @@ class Stacks final : public nn::Visitor {
     if (&l.weight().parameter() != stack_) return;
     const bool second = stacks_++ % 2 == 1;
     const ops::QuantizeSpec spec = l.spec(second ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
-    const bool values_read = second && l.reads_values(nn::Operand::gradient);  // by adapters
-    const bool coded = !values_read && parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
-    std::vector<std::string>& tensors = coded ? codes : values;
-    const std::string tensor = format("{} of {}", second ? "dy" : "x", scaling::pattern_of(l.path()));
-    if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
+    const bool coded = parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
+    const std::string path = scaling::pattern_of(l.path());
+    if (second) return add(coded && !l.reads_values({.tensor = nn::Operand::gradient}), "dy of " + path);  // adapters read them
+    if (!coded || !l.reads_values({})) return add(coded, "x of " + path);
+    add(false, format("x of {} in forward", path)), add(true, format("x of {} in backward", path));
   }
   std::vector<std::string> codes, values;
 
  private:
+  void add(bool coded, const std::string& tensor) {
+    std::vector<std::string>& tensors = coded ? codes : values;
+    if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
+  }
   parallel::ExpertWire wire_;
   const Parameter* stack_ = nullptr;
   int stacks_ = 0;

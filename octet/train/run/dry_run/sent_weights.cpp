@@ -13,8 +13,9 @@ struct Layers {
   std::vector<std::string> patterns;
 };
 
-std::string why_values(const ops::QuantizeSpec& spec, const EngineConfig& c) {
+std::string why_values(const nn::Weight& w, const ops::QuantizeSpec& spec, const EngineConfig& c) {
   if (!spec.quantizes()) return "GEMMs read values";
+  if (w.forward_reads_values()) return "forward reads values";
   if (spec.encodes_slices())
     return c.average ? "train.average keeps means of values" : "no part of a matrix of this shape is encoded by itself";
   return "the codes of the two orientations differ, so ranks make both from values";
@@ -29,7 +30,7 @@ class Collect final : public nn::Visitor {
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     if (l.weight().parameter().codes)
       add(to_text(spec.format), "the codes that GEMMs read, encoded from the masters as on one rank", l.path());
-    else add(values_, why_values(spec, config_), l.path());
+    else add(values_, why_values(l.weight(), spec, config_), l.path());
   }
   std::vector<Layers> all;
   /// The type of copies that are values.
