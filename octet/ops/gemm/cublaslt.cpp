@@ -64,7 +64,7 @@ struct Prepared {
   cublasLtMatrixLayout_t a, b, d;  // the library's A (b here), B and D
   cublasLtMatmulAlgo_t algorithm{};
   bool found = false;
-  bool own = false;  // Octet's kernel was chosen
+  int own = 0;  // the number of Octet's kernel that was chosen, from 1; 0: none
 
   explicit Prepared(const GemmForm& f)
       : form(f),
@@ -168,7 +168,7 @@ struct Candidate {
   GemmAlgorithm algorithm;
 };
 
-std::vector<Candidate> candidates_of(const Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemm& own) {
+std::vector<Candidate> candidates_of(const Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemms& own) {
   std::vector<Candidate> out;
   for (const auto& one : guesses(prepared, o.workspace_bytes, candidates)) {
     Candidate c{[&prepared, queue, &o, algo = one.algo](void* d) { return prepared.run(queue, o, algo, d) == CUBLAS_STATUS_SUCCESS; }, {}};
@@ -176,7 +176,7 @@ std::vector<Candidate> candidates_of(const Prepared& prepared, Queue queue, cons
     c.algorithm.workspace_bytes = one.workspaceSize;
     out.push_back(std::move(c));
   }
-  if (own) out.push_back({own, {.own = true}});
+  for (std::size_t i = 0; i < own.size(); ++i) out.push_back({own[i], {.own = int(i) + 1}});
   return out;
 }
 
@@ -213,13 +213,14 @@ bool accept(Prepared& prepared, const GemmAlgorithm& a, std::size_t workspace_by
          result.workspaceSize <= workspace_bytes;
 }
 
-void choose(Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemm& own, bool deterministic) {
+void choose(Prepared& prepared, Queue queue, const GemmOperands& o, const OwnGemms& own, bool deterministic) {
   GemmAlgorithms& known = GemmAlgorithms::of_process();
   const auto take = [&](const GemmAlgorithm& a) {
     prepared.own = a.own, prepared.found = true;
     std::copy(a.config.begin(), a.config.end(), prepared.algorithm.data);
   };
-  if (const auto stored = known.find(prepared.form); stored && (stored->own ? bool(own) : accept(prepared, *stored, o.workspace_bytes)))
+  if (const auto stored = known.find(prepared.form);
+      stored && (stored->own != 0 ? std::size_t(stored->own) <= own.size() : accept(prepared, *stored, o.workspace_bytes)))
     return take(*stored);
   std::vector<Candidate> list = candidates_of(prepared, queue, o, own);
   if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own slow kernel runs instead", to_text(prepared.form));
@@ -263,7 +264,7 @@ const CublasLt& cublaslt() {
   return *it;
 }
 
-bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, const OwnGemm& own, bool deterministic) {
+bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, const OwnGemms& own, bool deterministic) {
   static std::mutex mutex;
   static auto& all = *new std::map<GemmForm, std::unique_ptr<Prepared>>;  // outlives all work on the GPU
   const std::lock_guard lock(mutex);
@@ -273,7 +274,7 @@ bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, const Ow
   prepared->point_at(o);
   if (unknown) choose(*prepared, queue, o, own, deterministic);
   if (!prepared->found) return false;
-  if (prepared->own) return own && own(o.d);
+  if (prepared->own != 0) return std::size_t(prepared->own) <= own.size() && own[std::size_t(prepared->own) - 1](o.d);
   require(prepared->run(queue, o, prepared->algorithm, o.d), to_text(form).c_str());
   return true;
 }

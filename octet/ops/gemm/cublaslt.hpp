@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 
 #include <functional>
+#include <vector>
 
 #include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -42,10 +43,10 @@ struct GemmOperands {
   void* workspace;
   std::size_t workspace_bytes;
 };
-/// The same product by a kernel of Octet's own, whose result goes to `d`. False, and nothing is done, where it does not take the operands.
-using OwnGemm = std::function<bool(void* d)>;
+/// The same product by kernels of Octet's own, whose result goes to `d`. False, and nothing is done, where one does not take the operands.
+using OwnGemms = std::vector<std::function<bool(void* d)>>;
 /// Multiplies by the algorithm that this process has for the form, found on first use. False, and nothing is done, when neither the library
 /// nor `own`, which may be empty, has one.
-bool multiply(Queue, const ops::GemmForm&, const GemmOperands&, const OwnGemm& own, bool deterministic);
+bool multiply(Queue, const ops::GemmForm&, const GemmOperands&, const OwnGemms& own, bool deterministic);
 
 }  // namespace octet::cuda

@@ -74,14 +74,17 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
 }
 
 // Octet's kernels for Hopper multiply blocks of 128, too.
-OwnGemm own_kernel(Queue queue, const ops::Gemm& g, const ops::GemmForm& form) {
+OwnGemms own_kernels(Queue queue, const ops::Gemm& g, const ops::GemmForm& form) {
   using enum ops::GemmScale;
-  if (form.a_scale != row_128 || (form.b_scale != row_128 && form.b_scale != square_128)) return {};
-  return [queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{},
-          square = form.b_scale == square_128](void* d) {
-    const ops::Gemm own{.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate};
-    return square ? dense_1x128_128x128(queue, own) : dense_1x128_1x128(queue, own);
+  const auto way = [&](bool (*kernel)(Queue, const ops::Gemm&)) {
+    return [kernel, queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{}](void* d) {
+      return kernel(queue, {.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate});
+    };
   };
+  if (form.a_scale != row_128) return {};
+  if (form.b_scale == square_128) return {way(dense_1x128_128x128)};
+  if (form.b_scale == row_128) return {way(dense_1x128_1x128), way(dense_1x128_1x128_in_turn)};
+  return {};
 }
 
 /// A form that the fast kernels refuse runs many times slower: one warning per form.
@@ -132,7 +135,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                          [&]<class T>() { bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.as<T>()); });
     launched("gemm bias");
   }
-  if (!multiply(queue, form, o, own_kernel(queue, g, form), deterministic)) {
+  if (!multiply(queue, form, o, own_kernels(queue, g, form), deterministic)) {
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
   }

@@ -12,7 +12,7 @@ constexpr std::string_view between = " = ";
 constexpr std::string_view own_kernel = "octet";
 
 std::string words_of(const GemmAlgorithm& a) {
-  if (a.own) return std::string(own_kernel) + " " + fixed(a.microseconds, 1);
+  if (a.own != 0) return std::string(own_kernel) + (a.own > 1 ? std::to_string(a.own) : "") + " " + fixed(a.microseconds, 1);
   char word[20];
   std::string out;
   for (const std::uint64_t w : a.config) std::snprintf(word, sizeof word, "%016llx ", static_cast<unsigned long long>(w)), out += word;
@@ -37,8 +37,10 @@ GemmAlgorithm algorithm_of(std::string_view words, std::int64_t line) {
   GemmAlgorithm a;
   bool good = true;
   if (words.starts_with(own_kernel)) {
-    next_word(words), a.own = true;
-    if (!read(next_word(words), a.microseconds) || !words.empty())
+    const std::string_view number = next_word(words).substr(own_kernel.size());
+    a.own = 1;
+    good = number.empty() || (read(number, a.own) && a.own > 1);
+    if (!good || !read(next_word(words), a.microseconds) || !words.empty())
       throw DataError(format("gemm-plans.txt, line {}: must have a time after '= {}'", line, own_kernel));
     return a;
   }

@@ -30,10 +30,10 @@ struct GemmForm {
 /// "1152x16384x896 e4m3.tensor e4m3.tensor bf16 fast": one line, unique per form.
 std::string to_text(const GemmForm&);
 
-/// An algorithm for one form: the library's, by its opaque description and its workspace, or Octet's own kernel; and its time if it was
-/// timed.
+/// An algorithm for one form: the library's, by its opaque description and its workspace, or one of Octet's own kernels for the form; and
+/// its time if it was timed.
 struct GemmAlgorithm {
-  bool own = false;
+  int own = 0;  // 1: the first of Octet's own; 0: the library's
   std::array<std::uint64_t, 8> config{};
   std::size_t workspace_bytes = 0;
   double microseconds = 0;  // 0: not timed
@@ -41,7 +41,7 @@ struct GemmAlgorithm {
 };
 
 /// The GEMM algorithms that this process chose on a GPU. A run folder stores text() and restores it by load(): equal algorithms
-/// give equal bits. A new form gets the fastest of the library's first candidates and Octet's own kernel, timed once on the actual
+/// give equal bits. A new form gets the fastest of the library's first candidates and Octet's own kernels, timed once on the actual
 /// operands, or, on a deterministic stream (Target::deterministic), the library's first, the same in every run. Thread-safe.
 class GemmAlgorithms {
  public:
@@ -51,7 +51,7 @@ class GemmAlgorithms {
   void store(const GemmForm&, const GemmAlgorithm&);
 
   /// Its first line names the library and the GPU (`machine`, see gemm_library()); each other line is a form, then " = ", then the
-  /// algorithm as hexadecimal words, or the word "octet", and its time.
+  /// algorithm as hexadecimal words, or the word "octet", "octet2" for the second of them, and its time.
   std::string text(std::string_view machine) const;
   /// Adds the algorithms of such a text; known forms keep theirs. Returns false and adds nothing when it was written for another library or
   /// GPU. Throws DataError, naming the line, on anything that text() does not write.

@@ -24,10 +24,13 @@ TEST(GemmAlgorithms, ComeBackFromTheirText) {
   a.store(half, {});
   GemmForm third = fp8;
   third.M = 1024;
-  const GemmAlgorithm own{.own = true, .microseconds = 7.5};
-  a.store(third, own);
+  GemmForm fourth = fp8;
+  fourth.N = 512;
+  const GemmAlgorithm own{.own = 1, .microseconds = 7.5}, other{.own = 2, .microseconds = 6.5};
+  a.store(third, own), a.store(fourth, other);
   EXPECT_TRUE(b.load(a.text("library on GPU"), "library on GPU"));
   EXPECT_EQ(b.find(third), own);
+  EXPECT_EQ(b.find(fourth), other);
   EXPECT_EQ(b.find(fp8), some);
   EXPECT_EQ(b.find(half), GemmAlgorithm{});
   EXPECT_EQ(b.text("library on GPU"), a.text("library on GPU"));
@@ -54,7 +57,8 @@ TEST(GemmAlgorithms, RefuseADamagedText) {
   a.store(fp8, some);
   const std::string good = a.text("m");
   for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n",
-                                 good + "1x1x1 bf16 bf16 bf16 = octet\n", good + "1x1x1 bf16 bf16 bf16 = octet 1 2\n"})
+                                 good + "1x1x1 bf16 bf16 bf16 = octet\n", good + "1x1x1 bf16 bf16 bf16 = octet 1 2\n",
+                                 good + "1x1x1 bf16 bf16 bf16 = octet0 1\n", good + "1x1x1 bf16 bf16 bf16 = octetx 1\n"})
     EXPECT_THROW(a.load(bad, "m"), DataError) << bad;
 }
 

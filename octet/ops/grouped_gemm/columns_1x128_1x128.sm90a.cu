@@ -8,10 +8,13 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Kernel = Form<Groups::columns, Promotion::line, 2, 1, 3, 4, -1>;
+template <int cluster, int lead>
+using Kernel = Form<Groups::columns, Promotion::line, 2, cluster, 3, 4, lead>;
 
+template <int cluster, int lead>
 void run(Queue queue, const Operands& o) {
-  with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
+  using K = Kernel<cluster, lead>;
+  with_formats(o, [&]<class A, class B>() { launch<A, B, K>(queue, job_of<K>(o)); });
 }
 
 bool takes(const Operands& o) {
@@ -24,12 +27,17 @@ bool takes(const Operands& o) {
 
 bool columns_1x128_1x128(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
-  return g.along_k && takes(o) && (run(queue, o), true);
+  return g.along_k && takes(o) && (run<1, -1>(queue, o), true);
 }
 
 bool dense_1x128_1x128(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && (run(queue, o), true);
+  return takes(o) && (run<1, -1>(queue, o), true);
+}
+
+bool dense_1x128_1x128_in_turn(Queue queue, const ops::Gemm& g) {
+  const Operands o = Operands::of(g);
+  return takes(o) && (pairs(o) ? run<2, 2>(queue, o) : run<1, 2>(queue, o), true);
 }
 
 }  // namespace octet::cuda

@@ -26,14 +26,24 @@ __device__ inline void add_row(WgmmaSums& sum, const WgmmaSums& fresh, int row, 
   }
 }
 
-/// fresh *= scales of b's columns; the address is that of this thread's first one.
-__device__ inline void scale_columns(WgmmaSums& fresh, std::uint32_t b_scale) {
+/// 1x128 scales of b in this thread's columns. All waves of a tile need the same ones. They are read while the tensor cores work.
+struct ColumnScales {
+  float2 pairs[16];
+
+  /// The address is that of the first one.
+  __device__ void read(std::uint32_t b_scale) {
 #pragma unroll
-  for (int i = 0; i < 64; i += 4) {
-    const float2 s = load_shared_pair(b_scale + i * 2 * 4);
-    fresh[i] *= s.x, fresh[i + 2] *= s.x, fresh[i + 1] *= s.y, fresh[i + 3] *= s.y;
+    for (int j = 0; j < 16; ++j) pairs[j] = load_shared_pair(b_scale + j * 8 * 4);
   }
-}
+  /// fresh *= scales
+  __device__ void scale(WgmmaSums& fresh) const {
+#pragma unroll
+    for (int j = 0; j < 16; ++j) {
+      fresh[4 * j] *= pairs[j].x, fresh[4 * j + 2] *= pairs[j].x;
+      fresh[4 * j + 1] *= pairs[j].y, fresh[4 * j + 3] *= pairs[j].y;
+    }
+  }
+};
 
 /// This thread's view of the stages.
 template <class F>
@@ -114,6 +124,7 @@ __device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& i
     const float b_square = next;
     if (square && k + 1 < blocks) next = __ldg(squares + k + 1);
     const unsigned at = unsigned(turn.stage * Shared<F>::tile_bytes), scales = unsigned(turn.stage * Shared<F>::scale_bytes);
+    ColumnScales columns;
     in.shared.full(turn.stage).wait(turn.parity);
 #pragma unroll
     for (int wave = 0; wave < waves; ++wave) {
@@ -133,15 +144,13 @@ __device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& i
         upper = load_shared(scale), lower = load_shared(scale + 8 * 4);
         if constexpr (square) upper *= b_square, lower *= b_square;
       }
+      if (line && wave == 0) columns.read(in.b_scale + scales);
       if (F::lead > 0) wgmma_wait_for_all_but_one();
       if (F::lead > 0) in.end_turn();
       wgmma_wait(fresh);
       if (F::lead == 0) in.end_turn();
-      if (!line && wave == waves - 1) in.release(turn.stage);
-      if constexpr (line) {
-        scale_columns(fresh, in.b_scale + scales);
-        if (wave == waves - 1) in.release(turn.stage);
-      }
+      if (wave == waves - 1) in.release(turn.stage);
+      if (line) columns.scale(fresh);
       add_row(sum[wave], fresh, 0, upper), add_row(sum[wave], fresh, 1, lower);
     }
   }

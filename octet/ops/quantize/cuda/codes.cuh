@@ -9,12 +9,26 @@
 namespace octet::cuda {
 
 /// Codes of two floats, the first in the low byte: encode<Format>() of both, by one instruction (which agrees on all floats: it saturates,
-/// and any NaN becomes 0x7F).
+/// and any NaN becomes 0x7F). The second of two such instructions also joins their results.
 template <class Format>
 __device__ __forceinline__ unsigned encode_two(float low, float high) {
   std::uint16_t codes;
   if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
   else asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+
+template <class Format>
+__device__ __forceinline__ unsigned encode_four(float a, float b, float c, float d) {
+  unsigned codes;
+  if constexpr (std::is_same_v<Format, E4M3>)
+    asm("{.reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; mov.b32 %0, {low, high};}"
+        : "=r"(codes)
+        : "f"(a), "f"(b), "f"(c), "f"(d));
+  else
+    asm("{.reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; mov.b32 %0, {low, high};}"
+        : "=r"(codes)
+        : "f"(a), "f"(b), "f"(c), "f"(d));
   return codes;
 }
 
@@ -41,19 +55,16 @@ __device__ __forceinline__ float decode_one(unsigned code) {
 /// Codes of x[j] * scale(j) in the bytes of two words.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ uint2 encode_eight(const Eight<T>& x, const Scale& scale) {
-  unsigned two[4];
+  float y[8];
 #pragma unroll
-  for (int j = 0; j < 8; j += 2) two[j / 2] = encode_two<Format>(x[j] * scale(j), x[j + 1] * scale(j + 1));
-  return make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410));
+  for (int j = 0; j < 8; ++j) y[j] = x[j] * scale(j);
+  return make_uint2(encode_four<Format>(y[0], y[1], y[2], y[3]), encode_four<Format>(y[4], y[5], y[6], y[7]));
 }
 
 /// Codes of x[j] as they are.
 template <class Format>
 __device__ __forceinline__ uint2 encode_eight(const Eight<Bf16>& x) {
-  unsigned two[4];
-#pragma unroll
-  for (int j = 0; j < 8; j += 2) two[j / 2] = encode_two<Format>(x[j], x[j + 1]);
-  return make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410));
+  return make_uint2(encode_four<Format>(x[0], x[1], x[2], x[3]), encode_four<Format>(x[4], x[5], x[6], x[7]));
 }
 
 __device__ __forceinline__ unsigned byte_of(uint2 codes, int j) { return ((j < 4 ? codes.x : codes.y) >> (j % 4 * 8)) & 0xFF; }
