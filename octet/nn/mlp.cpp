@@ -69,7 +69,7 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockConte
     in_.forward_by(stream, x, h, pass, [&](const ops::Gemm& product) {
       fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { activation_.forward_product(stream, product, f); });
     });
-    return out_.forward(stream, hidden.codes, y, pass, nullptr);
+    return out_.forward(stream, operands_of(hidden), y, pass, nullptr);
   }
   in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
   const bool keep = saved != nullptr && !recompute_activation_;
