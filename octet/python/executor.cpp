@@ -4,25 +4,18 @@
 #include <utility>
 
 #include "octet/machine/machine.hpp"
-#include "octet/tensor/cuda/peer.hpp"
 
 namespace octet::python {
 
-// Work goes into the caller's queue. Where that is not the last caller's, it waits for the work of that one, which has the same scratch.
-// A queue that a graph is recorded of waits for nothing, since only work of that graph may be waited for.
+// The order of the own queue in that of the caller, also if work throws.
 class Executor::Turn {
  public:
-  Turn(Executor& executor, std::uintptr_t queue)
-      : executor_(executor),
-        caller_(reinterpret_cast<cuda::Queue>(queue)),
-        recorded_(cuda::is_recording(caller_)),
-        work_(*executor.stream_, caller_) {
-    if (!recorded_ && caller_ != executor_.last_) cuda::hold(caller_, executor_.done_);
+  Turn(Executor& executor, std::uintptr_t queue) : executor_(executor), caller_(reinterpret_cast<cuda::Queue>(queue)) {
+    cuda::record(caller_, executor_.before_), cuda::hold(executor_.stream_->queue(), executor_.before_);
   }
   ~Turn() {
-    if (recorded_) return;
     try {
-      cuda::record(caller_, executor_.done_), executor_.last_ = caller_;
+      cuda::record(executor_.stream_->queue(), executor_.after_), cuda::hold(caller_, executor_.after_);
     } catch (const Error&) {
       return;  // the GPU failed, which the caller's next call finds, too
     }
@@ -33,8 +26,6 @@ class Executor::Turn {
  private:
   Executor& executor_;
   cuda::Queue caller_;
-  bool recorded_;
-  QueueOfCaller work_;
 };
 
 Executor& Executor::of(Device device, int index) {
@@ -53,7 +44,7 @@ Executor::Executor(Device device, const Target& target) : device_(device), targe
     aside_->run([&] { stream_ = std::make_unique<Stream>(device, target); }, [] {});
   } else {
     stream_ = std::make_unique<Stream>(device, target);
-    done_ = cuda::make_event(false);
+    before_ = cuda::make_event(false), after_ = cuda::make_event(false);
   }
 }
 

@@ -11,8 +11,8 @@
 namespace octet::python {
 
 /// Runs ops on tensors in memory of other libraries, such as PyTorch's: one per device of the process, with a stream and its scratch. On a
-/// CPU it has a thread (Aside). On a GPU work goes into the caller's queue: nothing waits on the host, and kernels follow each other without
-/// an event between. Threads come one after another, without the GIL.
+/// CPU it has a thread (Aside). On a GPU it has a queue of its own, whose work is put in order with the caller's queue: nothing waits on
+/// the host. Threads come one after another, without the GIL.
 class Executor {
  public:
   /// That of a CPU, or of the current GPU of the calling thread, whose number among those of CUDA is `index`. It lives as long as the
@@ -35,8 +35,7 @@ class Executor {
   std::mutex turn_;
   std::unique_ptr<Aside> aside_;  // CPU
   std::unique_ptr<Stream> stream_;
-  cuda::Queue last_ = nullptr;  // GPU: of the last caller
-  cuda::Event done_ = nullptr;  // after its work
+  cuda::Event before_ = nullptr, after_ = nullptr;  // GPU
 };
 
 }  // namespace octet::python

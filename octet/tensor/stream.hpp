@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 
 #include "octet/tensor/arena.hpp"
 #include "octet/tensor/cuda/queue.hpp"
@@ -110,22 +109,6 @@ class Stream {
   cuda::Staging staging_;
   Work work_;
   Observer* observer_ = nullptr;
-
-  friend class QueueOfCaller;
-};
-
-/// While it lives, work of the stream goes into another queue of the same GPU. Queues that take turns share the scratch of the stream, so
-/// the caller puts their work in order.
-class QueueOfCaller {
- public:
-  QueueOfCaller(Stream& stream, cuda::Queue queue) : stream_(stream), own_(std::exchange(stream.queue_, queue)) {}
-  ~QueueOfCaller() { stream_.queue_ = own_; }
-  QueueOfCaller(const QueueOfCaller&) = delete;
-  QueueOfCaller& operator=(const QueueOfCaller&) = delete;
-
- private:
-  Stream& stream_;
-  cuda::Queue own_;
 };
 
 /// Its destructor frees everything allocated in a region since its construction. A function that returns a tensor allocates it first, then
