@@ -11,8 +11,8 @@
 namespace octet::python {
 
 /// Runs ops on tensors in memory of other libraries, such as PyTorch's: one per device of the process, with a stream and its scratch. On a
-/// CPU it has a thread (Aside). On a GPU work goes into the caller's queue: nothing waits on the host, and kernels follow each other without
-/// an event between. Threads come one after another, without the GIL.
+/// CPU it has a thread (Aside). On a GPU work goes into the caller's queue: nothing waits on the host, and there is no event between
+/// kernels. Threads come one after another, without the GIL.
 class Executor {
  public:
   /// That of a CPU, or of the current GPU of the calling thread, whose number among those of CUDA is `index`. It lives as long as the
