@@ -1,9 +1,9 @@
 """Assembles wheels octet-train from a build folder: the package octet with its module, the program, and the libraries of both. There is one
 wheel per module in the folder: of one version of Python, or, with the stable interface, of 3.12 and all later ones.
 
-Usage: wheel.py BUILD OUTPUT. BUILD has python/octet, octet and, where MPI is found, liboctet_mpi.so. The libraries that the wheel has are
-those of LIBRARIES; all others, such as the C library, are the system's. CUDA's are opened when a GPU is used. Needs strip, patchelf and
-objdump.
+Usage: wheel.py BUILD OUTPUT. BUILD has python/octet, octet_of_wheel, liboctet_shared.so, which both need, and, where MPI is found,
+liboctet_mpi.so: OCTET_PYTHON_MODULE=ON makes them. The libraries that the wheel has are those of LIBRARIES; all others, such as the C
+library, are the system's. CUDA's are opened when a GPU is used. Needs strip, patchelf and objdump.
 """
 import base64
 import hashlib
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 
-LIBRARIES = ("dnnl", "OpenCL", "gomp", "xxhash", "pcre2-8", "utf8proc", "zstd", "z")
+LIBRARIES = ("octet_shared", "dnnl", "OpenCL", "gomp", "xxhash", "pcre2-8", "utf8proc", "zstd", "z")
 MOST_BYTES = 60_000_000
 root = pathlib.Path(__file__).resolve().parent.parent
 NVIDIA = ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cuda-runtime")
@@ -67,17 +67,17 @@ def python_of(module):
 
 
 def assemble(build, module, tree):
-    package = tree / "octet"
+    package, program = tree / "octet", build / "octet_of_wheel"
     shutil.copytree(build / "python" / "octet", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     copy(module, package / module.name, "$ORIGIN/libs")
-    copy(build / "octet", package / "bin" / "octet", "$ORIGIN/../libs")
+    copy(program, package / "bin" / "octet", "$ORIGIN/../libs")
     for name in ("liboctet_mpi.so", "liboctet_loopback.so"):
         if (build / name).exists():
             copy(build / name, package / "lib" / "octet" / name, "$ORIGIN")
-    for file, path in {**libraries_of(module), **libraries_of(build / "octet")}.items():
+    for file, path in {**libraries_of(module), **libraries_of(program)}.items():
         if any(file.startswith(f"lib{name}.so") for name in LIBRARIES):
             copy(path, package / "libs" / file, "$ORIGIN")
-    glibc = glibc_of([module, build / "octet", *(package / "libs").iterdir()])
+    glibc = glibc_of([module, program, *(package / "libs").iterdir()])
     return f"{python_of(module)[0]}-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
 
 
