@@ -93,8 +93,8 @@ std::vector<double> Axis::ticks(int wanted) const {
 
 Axis linear_axis(double low, double high) {
   if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high)) low = 0, high = 1;
-  // A margin that survives rounding even if all values are one large number.
-  const double margin = std::max({(high - low) / 20, std::fabs(high) * 1e-6, 1e-12});
+  // A margin that survives rounding even if all values are nearly one large number; of one value, so wide that ticks are round numbers.
+  const double margin = std::max({(high > low ? high - low : std::fabs(high)) / 20, std::fabs(high) * 1e-6, 1e-12});
   return {.low = low - margin, .high = high + margin};
 }
 

@@ -110,6 +110,25 @@ TEST(HeatMap, SaysInWordsThatThereIsNothingToSee) {
   EXPECT_EQ(m.text().find("<svg"), std::string::npos);
 }
 
+TEST(LineChart, OfOnePointHasAMark) {
+  LineChart chart{.title = "t", .note = "", .x_label = "x", .y_label = "y"};
+  chart.lines = {{.name = "l", .points = {{0.5, 0.5}}}}, chart.legend = false;
+  Markup m;
+  draw(m, chart);
+  EXPECT_EQ(count(m.text(), "class=\"mark\""), 1u);
+}
+
+TEST(HeatMap, HasTheStepOfItsOnlyColumnOnceAndWholeStepsOtherwise) {
+  for (const auto& [last, labels] : {std::pair(100.0, 1u), {101.0, 2u}, {102.0, 3u}}) {
+    HeatMap map = map_of(1, std::size_t(last) - 99, 0.5f);
+    map.first = 100, map.last = last;
+    Markup m;
+    draw(m, map);
+    EXPECT_EQ(count(m.text(), "class=\"tick\""), labels) << last;
+    EXPECT_EQ(count(m.text(), ">100</text>"), 1u) << last;
+  }
+}
+
 TEST(HeatMap, LabelsNeverTouchAndNeverVanishHoweverManyRows) {
   for (const std::size_t rows : {1u, 10u, 60u, 100u, 400u, 3000u}) {
     Markup m;

@@ -241,11 +241,13 @@ LineChart gradient_chart(const Study& study) {
 
 namespace {
 
+/// Where any step measured them.
 void draw_parameters(Markup& m, const Study& study) {
   const auto new_value = [last = 0.0](const StepEvent& e) mutable {
     return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm;
   };
-  draw(m, step_chart(study, metric("param_norm"), "Of the steps in which it was measured (train.health_every).", new_value));
+  const LineChart chart = step_chart(study, metric("param_norm"), "Of the steps in which it was measured (train.health_every).", new_value);
+  if (std::ranges::any_of(chart.lines, [](const Line& line) { return !line.points.empty(); })) draw(m, chart);
 }
 
 Points loss_scales_of(const RunRecord& run) {

@@ -119,10 +119,10 @@ void draw_hints(Markup& m, const HeatMap& map, double height) {
 void draw_steps(Markup& m, const HeatMap& map, double bottom) {
   // Column i covers [i, i + 1] / columns; its x is at the middle.
   const double n = double(map.columns), span = map.last - map.first;
-  const Axis axis{.low = map.first, .high = map.last > map.first ? map.last : map.first + 1};
-  for (const double tick : axis.ticks(4)) {
+  const Axis axis{.low = map.first, .high = map.last};
+  for (const double tick : axis.ticks(4)) {  // of one column, its own step
     const double x = span > 0 ? (0.5 + (tick - map.first) / span * (n - 1)) / n : 0.5;
-    if (x < 0 || x > 1) continue;
+    if (x < 0 || x > 1 || tick != std::round(tick)) continue;
     m.leaf("line", {{"class", "axis"}, {"x1", percent(x)}, {"x2", percent(x)}, {"y1", coordinate(bottom)}, {"y2", coordinate(bottom + 4)}});
     chart_text(m, x, bottom + 16, tick_text(tick), "tick", "middle");
   }

@@ -71,10 +71,16 @@ void draw_lines(Markup& m, const LineChart& chart) {
              {{"class", "line " + series_class(line->style)}, {"d", line_path(placed(chart, thinned(line->points, most_points)), height)}});
 }
 
+// A line of one point is a mark.
 void draw_marks(Markup& m, const LineChart& chart) {
-  for (const Line& line : chart.lines)
-    for (const Point& p : placed(chart, thinned(line.marks, 60)))
+  const auto draw_all = [&](const Line& line, const Points& points) {
+    for (const Point& p : placed(chart, points))
       if (std::isfinite(p.y) && p.y >= 0 && p.y <= 1) chart_mark(m, p.x, (1 - p.y) * chart.height, line.style);
+  };
+  for (const Line& line : chart.lines) {
+    if (line.points.size() == 1) draw_all(line, line.points);
+    draw_all(line, thinned(line.marks, 60));
+  }
 }
 
 }  // namespace

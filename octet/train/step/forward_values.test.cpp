@@ -128,7 +128,8 @@ TEST_P(ForwardValues, GiveRanksTheLossOfBf16) {
       return out;
     };
   };
-  for (const Mesh& mesh : {Mesh{.tensor = 2}, Mesh{.data = 2, .zero = 1}, Mesh{.data = 2, .zero = 3}, Mesh{.tensor = 2, .data = 2, .zero = 3}}) {
+  for (const Mesh& mesh :
+       {Mesh{.tensor = 2}, Mesh{.data = 2, .zero = 1}, Mesh{.data = 2, .zero = 3}, Mesh{.tensor = 2, .data = 2, .zero = 3}}) {
     EngineConfig config = small_engine("llama", GetParam()), plain = small_engine("llama", "bf16");
     config.shape.hidden = plain.shape.hidden = 128;
     const MeshSteps values = steps_on_mesh(values_in_forward(config), mesh, 2, 1e-2, batches(mesh)),
