@@ -52,13 +52,14 @@ __device__ __forceinline__ float decode_one(unsigned code) {
   return value;
 }
 
-/// Codes of x[j] * scale(j) in the bytes of two words.
+/// Codes of x[j] * scale(j) in the bytes of two words. Not by encode_four(): kernels that need all registers would keep more in local
+/// memory.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ uint2 encode_eight(const Eight<T>& x, const Scale& scale) {
-  float y[8];
+  unsigned two[4];
 #pragma unroll
-  for (int j = 0; j < 8; ++j) y[j] = x[j] * scale(j);
-  return make_uint2(encode_four<Format>(y[0], y[1], y[2], y[3]), encode_four<Format>(y[4], y[5], y[6], y[7]));
+  for (int j = 0; j < 8; j += 2) two[j / 2] = encode_two<Format>(x[j] * scale(j), x[j + 1] * scale(j + 1));
+  return make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410));
 }
 
 /// Codes of x[j] as they are.
