@@ -27,17 +27,17 @@ bool takes(const Operands& o) {
 
 bool columns_1x128_1x128(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
-  return g.along_k && takes(o) && (run<1, -1>(queue, o), true);
+  return g.along_k && takes(o) && (run<1, 2>(queue, o), true);
 }
 
 bool dense_1x128_1x128(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && (run<1, -1>(queue, o), true);
+  return takes(o) && (run<1, 2>(queue, o), true);
 }
 
-bool dense_1x128_1x128_in_turn(Queue queue, const ops::Gemm& g) {
+bool dense_1x128_1x128_in_pairs(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && (pairs(o) ? run<2, 2>(queue, o) : run<1, 2>(queue, o), true);
+  return takes(o) && pairs(o) && (run<2, 1>(queue, o), true);
 }
 
 }  // namespace octet::cuda

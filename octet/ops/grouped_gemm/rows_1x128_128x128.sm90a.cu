@@ -8,14 +8,10 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-template <int cluster>
-using Kernel = Form<Groups::rows, Promotion::square, 2, cluster, 3, 4, 2>;
+using Kernel = Form<Groups::rows, Promotion::square, 2, 1, 3, 4, 2>;
 
 void run(Queue queue, const Operands& o) {
-  with_formats(o, [&]<class A, class B>() {
-    if (pairs(o)) launch<A, B, Kernel<2>>(queue, job_of<Kernel<2>>(o));
-    else launch<A, B, Kernel<1>>(queue, job_of<Kernel<1>>(o));
-  });
+  with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
 }
 
 bool takes(const Operands& o) {

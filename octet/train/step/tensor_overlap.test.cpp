@@ -213,8 +213,7 @@ EngineConfig divided_experts(const char* recipe, int tensor, const std::vector<s
 }
 
 TEST(ExpertTurns, HaveTheBitsOfPassesApart) {
-  for (const char* recipe : {"fp32", "delayed", "block128"})
-    expect_bits_of_passes_apart(divided_experts(recipe, 1), recipe);
+  for (const char* recipe : {"fp32", "delayed", "block128"}) expect_bits_of_passes_apart(divided_experts(recipe, 1), recipe);
   for (const std::string part : {"norm", "block"}) expect_bits_of_passes_apart(divided_experts("block128", 1, {part}), part);
   for (const int zero : {1, 2}) {
     EngineConfig config = divided_experts("current", 1);
