@@ -71,14 +71,15 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
                           .ranks_here = placement.here,
                           .backend = placement.backend,
                           .hook = &twin});
-  Stream& stream = trainer.engine().stream;
-  parallel::work_of_first(stream, ranks, [&] { launch::note_run_folder(trainer.folder()); });
+  // The stream of an engine, which another one may replace while the run lasts.
+  const auto of_first = [&](const std::function<void()>& work) { parallel::work_of_first(trainer.engine().stream, ranks, work); };
+  of_first([&] { launch::note_run_folder(trainer.folder()); });
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), placement.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
-    parallel::work_of_first(stream, ranks, [&] {
+    of_first([&] {
       telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
     });
   };
