@@ -210,6 +210,10 @@ std::vector<Case> of_states() {
       values("turns_of_passes_with_a_tied_embedding",
              "--set ranks.tensor=2 --set comm.turns=true --set train.accumulate=2 --set model.tied=yes",
              {"comm.turns = true", "a tied embedding's gradient", "set it to false, or model.tied = \"no\""}),
+      values("turns_of_passes_at_experts_with_a_tied_embedding",
+             "--set model.size=moe-tiny --set ranks.data=2 --set ranks.expert=2 --set comm.turns=true --set train.accumulate=2 --set "
+             "model.tied=yes",
+             {"ranks.expert = 2", "comm.turns = true", "a tied embedding's gradient"}),
       values("turns_of_passes_with_weights_in_parts",
              "--set ranks.tensor=2 --set ranks.data=2 --set ranks.zero=3 --set comm.turns=true --set train.accumulate=2 --set "
              "model.tied=no",

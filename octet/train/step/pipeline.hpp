@@ -38,7 +38,7 @@ namespace octet::train {
 /// them are one part of a recording, and nothing travels.
 ///
 /// A forward and a backward of different micro-batches that a schedule pairs run in turn (parallel/turns.hpp). They are of different
-/// chunks, or of the one that one stage has where tensor ranks take turns: then two micro-batches are in flight.
+/// chunks, or of the one that one stage has where tensor or expert ranks take turns: then two micro-batches are in flight.
 ///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.

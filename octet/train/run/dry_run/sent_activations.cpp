@@ -72,12 +72,16 @@ class Stacks final : public nn::Visitor {
   void linear(nn::LinearSite& l) override {
     if (&l.weight().parameter() != stack_) return;
     const bool second = stacks_++ % 2 == 1;
-    const ops::QuantizeSpec spec = l.spec(second ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
-    const bool coded = parallel::travels_as_codes(wire_, spec, second ? l.out() : l.in());
+    const nn::Operand of = second ? nn::Operand::gradient : nn::Operand::activation;
+    const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
+    const std::int64_t columns = second ? l.out() : l.in();
+    const bool values = spec.quantizes() && l.reads_values({.tensor = of});  // by adapters, or by forward
+    const bool coded = parallel::travels_as_codes(wire_, spec, columns),
+               of_values = values ? parallel::travels_as_codes(wire_, {.format = DType::bf16}, columns) : coded;
     const std::string path = scaling::pattern_of(l.path());
-    if (second) return add(coded && !l.reads_values({.tensor = nn::Operand::gradient}), "dy of " + path);  // adapters read them
-    if (!coded || !l.reads_values({})) return add(coded, "x of " + path);
-    add(false, format("x of {} in forward", path)), add(true, format("x of {} in backward", path));
+    if (second) return add(of_values, "dy of " + path);
+    if (coded == of_values) return add(coded, "x of " + path);
+    add(of_values, format("x of {} in forward", path)), add(coded, format("x of {} in backward", path));
   }
   std::vector<std::string> codes, values;
 
@@ -120,12 +124,12 @@ void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
 // As Pipeline pairs passes, which it does not record.
 void add_turns(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
   if (!c.comm.turns || (!engine.axes.divides_layers() && !engine.axes.divides_experts())) return;
-  const bool ends_first = engine.axes.divides_layers() && !engine.sharding.overlaps_activations();
+  const bool gpu = engine.stream.apart_from_host(), ends_first = gpu ? !c.comm.overlap : engine.axes.divides_layers();
   rows.push_back({"passes in turn", 0, 0, "turns",
                   format("comm.turns: the backward of a micro-batch computes while the forward of the next one exchanges, and the "
                          "other way round{}{}",
                          ends_first ? "; here an exchange ends before other work begins" : "",
-                         engine.stream.apart_from_host() ? "; micro-batches run without recorded graphs" : "")});
+                         gpu ? "; micro-batches run without recorded graphs" : "")});
 }
 
 // Of ranks that divide each layer.
