@@ -114,6 +114,15 @@ double printed_loss(const std::string& out) {
   return loss == std::string::npos ? -2 : std::strtod(out.c_str() + loss + 7, nullptr);
 }
 
+// Their engine is another one at the end than at the start.
+TEST_F(CommandLine, RanksThatEndInAnotherPrecisionWriteTheReport) {
+  for (const std::string last : {"bf16", "bf16_forward"}) {
+    succeed("launch --device cpu --ranks 2 train tiny.toml --quiet --set recipe.name=current --set recipe.final=" + last + " --name " +
+            last);
+    expect_files("runs/" + last, {"report.html"});
+  }
+}
+
 TEST_F(CommandLine, EvaluatesARunAsTheRunItselfDid) {
   scratch.write("more/a.txt", "another text, which is evaluated as a whole\n" + std::string(500, 'x'));
   scratch.write("more/b.txt", std::string(300, 'y') + " and its second document");
