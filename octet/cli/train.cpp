@@ -79,9 +79,7 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
-    of_first([&] {
-      telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
-    });
+    of_first([&] { telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())}); });
   };
   const train::Outcome outcome = [&] {
     try {
