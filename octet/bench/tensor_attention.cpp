@@ -79,7 +79,7 @@ class Layer {
   QTensor gathered(const scaling::Pass& pass) {
     const nn::Gather all = nn::gather_operands(stream_, layer_.first(), group_, {.values = x_}, pass);
     all.fill(stream_);
-    return all.operands.codes;
+    return nn::operands_of(all.operands);
   }
   static scaling::PrecisionConfig with_recipe(scaling::PrecisionConfig c, const std::string& recipe) {
     c.recipe = recipe;

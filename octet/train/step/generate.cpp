@@ -19,15 +19,16 @@ std::int64_t next_token(std::vector<float> logits, std::span<const std::int32_t>
   return sample(logits, sampling, draw);
 }
 
-// The next token after each text, of rank 0.
+// The next token after each text. Where tokens are drawn, of a rank that does not draw: no_token.
 std::vector<std::int64_t> tokens_after(Decoder& decoder, std::span<const std::span<const std::int32_t>> texts, const Generation& g,
-                                       std::uint64_t number) {
+                                       std::uint64_t number, bool draws) {
   if (g.sampling.takes_most_likely()) {
     const std::vector<std::int32_t> ids = decoder.most_likely(texts);
     return {ids.begin(), ids.end()};
   }
   std::vector<std::vector<float>> logits = decoder.logits(texts);
   std::vector<std::int64_t> out(texts.size(), no_token);
+  if (!draws) return out;
   for (std::size_t i = 0; i < texts.size(); ++i)
     if (!texts[i].empty()) out[i] = next_token(std::move(logits[i]), texts[i], g.sampling, g.first_draw + i * draws_of_text + number);
   return out;
@@ -37,11 +38,12 @@ std::vector<std::int64_t> tokens_after(Decoder& decoder, std::span<const std::sp
 std::vector<std::int64_t> next_tokens(Engine& e, Decoder& decoder, Texts texts, const std::vector<bool>& continues, const Generation& g,
                                       std::uint64_t number) {
   std::vector<std::int64_t> out(texts.size(), no_token);
-  if (e.ranks().rank() == 0 || e.sharding.data_ranks_meet()) {
+  const bool draws = e.ranks().rank() == 0;
+  if (draws || e.sharding.data_ranks_meet()) {
     std::vector<std::span<const std::int32_t>> read;
     for (std::size_t i = 0; i < texts.size(); ++i)
       read.push_back(continues[i] ? std::span<const std::int32_t>(texts[i]) : std::span<const std::int32_t>());
-    out = tokens_after(decoder, read, g, number);
+    out = tokens_after(decoder, read, g, number, draws);
   }
   for (std::size_t i = 0; i < texts.size(); ++i)
     if (continues[i]) out[i] = parallel::of_first(e.stream, e.ranks(), out[i]);
