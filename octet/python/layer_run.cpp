@@ -41,7 +41,7 @@ LayerRun::Result LayerRun::run() const {
     parameters.clear_gradients(stream);
     parameters.mark_changed();
     nn::Linear::Saved saved;
-    linear.forward(stream, operands_of(quantized(stream, linear, {.values = xs}, pass)), y, pass, &saved);
+    linear.forward(stream, nn::operands_of(quantized(stream, linear, {.values = xs}, pass)), y, pass, &saved);
     linear.backward(stream, quantized(stream, linear, {.tensor = scaling::Operand::gradient, .values = dys}, pass), saved, dx);
     precision.end_step(stream, skip);
   }
