@@ -42,6 +42,20 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
   precision.plan_saved_values(path + ".q,k,v", "errors of queries and keys would grow with the scores");
 }
 
+// An observer gets the values, which it may change, before they are encoded.
+ops::Sink Attention::operand_of(Stream& stream, const Tensor& o, const OperandRequest& request, const scaling::Pass& pass,
+                                const std::function<void(ops::Sink&)>& attend) {
+  if (request.rows && !stream.observed()) {
+    ops::Sink operand = out_.operand(stream, request, pass);
+    fill_divided(stream, partition_, operand, attend);
+    return operand;
+  }
+  ops::Sink values = ops::plain_sink(o);
+  attend(values);
+  stream.observe(out_.path(), "x", o);
+  return request.rows ? quantized(stream, out_, request, pass, partition_) : values;
+}
+
 void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
                         Saved* saved) {
   const Scope scope(stream);
@@ -58,10 +72,10 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Tensor lse = stream.empty({heads_, tokens}, DType::f32, region, Category::activations);
 
   std::visit([&](auto& form) { form.forward(stream, x, context, qkv, pass, saves ? &saved->qkv : nullptr); }, qkv_);
-  ops::Sink operand = y || keep ? out_.operand(stream, {.cols = keep, .values = o}, pass) : ops::plain_sink(o);
-  fill_divided(stream, partition_, operand,
-               [&](ops::Sink& f) { product_->forward(stream, heads, context, qkv, f, lse, pass, saves ? &saved->product : nullptr); });
-  stream.observe(out_.path(), "x", o);
+  const auto attend = [&](ops::Sink& to) {
+    product_->forward(stream, heads, context, qkv, to, lse, pass, saves ? &saved->product : nullptr);
+  };
+  const ops::Sink operand = operand_of(stream, o, {.rows = bool(y) || keep, .cols = keep, .values = o}, pass, attend);
   if (y) out_.forward(stream, operands_of(operand), y, pass, nullptr);
   if (!saves) return;
   saved->out_linear.x = operand.codes.cols, saved->lse = lse;

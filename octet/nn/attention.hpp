@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <variant>
 
@@ -43,6 +44,8 @@ class Attention {
   ops::QkvShape shape(const BlockContext& context) const {
     return std::visit([&](const auto& form) { return form.shape(context); }, qkv_);
   }
+  ops::Sink operand_of(Stream&, const Tensor& o, const OperandRequest&, const scaling::Pass&,
+                       const std::function<void(ops::Sink&)>& attend);
 
   Partition& partition_;
   std::int64_t heads_;  // the own ones
