@@ -111,6 +111,10 @@ const Case cases[] = {
        c.optimizer->level = optim::Level::O1;
      }},
     {"experts with adapters", "qwen3_moe", "bf16", [](auto& c) { c.shape.experts = eight, c.adapters.rank = 4; }},
+    {"experts, passes in turn, O3", "qwen3_moe", "current",
+     [](auto& c) { c.shape.experts = eight, c.comm.turns = true, c.optimizer->level = optim::Level::O3; }},
+    {"experts, passes in turn, tied", "olmoe", "block128",
+     [](auto& c) { c.shape.experts = eight, c.comm.turns = true, c.shape.tied = true; }},
 };
 
 train::EngineConfig config_of(const Case& of) {
