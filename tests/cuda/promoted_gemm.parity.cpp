@@ -15,8 +15,8 @@ using testing::dot_bound, testing::unit_f32;
 struct Kernel {
   const char* name;
   bool (*run)(cuda::Queue, const ops::Gemm&);
-  int b;               // of operand_kinds(), beside 1x128 of `a`
-  bool pairs = false;  // of tiles along the columns
+  int b;  // of operand_kinds(), beside 1x128 of `a`
+  bool (*takes)(const Shape& mnk) = [](const Shape&) { return true; };
 };
 
 struct Try {
@@ -52,12 +52,15 @@ void run(Side& side, const Try& t) {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
+  const auto two_tiles_of_rows = [](const Shape& s) { return s[0] > 256; };
+  const auto even_tiles_of_columns = [](const Shape& s) { return ceil_div(s[1], 128) % 2 == 0; };
   for (const Kernel& k : {Kernel{"1x128 by 128x128", cuda::dense_1x128_128x128, 11}, Kernel{"1x128 by 1x128", cuda::dense_1x128_1x128, 9},
-                          Kernel{"1x128 by 1x128 in pairs", cuda::dense_1x128_1x128_in_pairs, 9, true}})
+                          Kernel{"1x128 by 128x128 in pairs", cuda::dense_1x128_128x128_in_pairs, 11, two_tiles_of_rows},
+                          Kernel{"1x128 by 1x128 in pairs", cuda::dense_1x128_1x128_in_pairs, 9, even_tiles_of_columns}})
     for (const Shape& s :
          {Shape{3112, 1536, 384}, Shape{3112, 1448, 256}, Shape{4608, 1024, 128}, Shape{1160, 896, 1040}, Shape{12, 136, 128}})
       for (const DType result : {DType::bf16, DType::f32}) {
-        if (k.pairs && ceil_div(s[1], 128) % 2 != 0) continue;
+        if (!k.takes(s)) continue;
         for (const bool accumulate : {false, true}) {
           const Try t{k, s, result, accumulate};
           cases.push_back({t.name(), [t](Side& side) { run(side, t); }});

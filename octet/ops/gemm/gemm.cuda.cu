@@ -82,7 +82,7 @@ OwnGemms own_kernels(Queue queue, const ops::Gemm& g, const ops::GemmForm& form)
     };
   };
   if (form.a_scale != row_128) return {};
-  if (form.b_scale == square_128) return {way(dense_1x128_128x128)};
+  if (form.b_scale == square_128) return {way(dense_1x128_128x128), way(dense_1x128_128x128_in_pairs)};
   if (form.b_scale == row_128) return {way(dense_1x128_1x128), way(dense_1x128_1x128_in_pairs)};
   return {};
 }

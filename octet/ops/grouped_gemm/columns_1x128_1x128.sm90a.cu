@@ -8,13 +8,10 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-template <int cluster, int lead>
-using Kernel = Form<Groups::columns, Promotion::line, 2, cluster, 3, 4, lead>;
-
-template <int cluster, int lead>
+template <Share share>
 void run(Queue queue, const Operands& o) {
-  using K = Kernel<cluster, lead>;
-  with_formats(o, [&]<class A, class B>() { launch<A, B, K>(queue, job_of<K>(o)); });
+  using Kernel = Form<Groups::columns, Promotion::line, 2, share, 3, 4, 2>;
+  with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
 }
 
 bool takes(const Operands& o) {
@@ -27,17 +24,18 @@ bool takes(const Operands& o) {
 
 bool columns_1x128_1x128(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
-  return g.along_k && takes(o) && (run<1, 2>(queue, o), true);
+  if (!g.along_k || !takes(o)) return false;
+  return pairs(o) ? run<Share::a>(queue, o) : run<Share::nothing>(queue, o), true;
 }
 
 bool dense_1x128_1x128(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && (run<1, 2>(queue, o), true);
+  return takes(o) && (run<Share::nothing>(queue, o), true);
 }
 
 bool dense_1x128_1x128_in_pairs(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && pairs(o) && (run<2, 1>(queue, o), true);
+  return takes(o) && pairs(o) && (run<Share::a>(queue, o), true);
 }
 
 }  // namespace octet::cuda

@@ -8,7 +8,7 @@ namespace {
 
 using namespace tiles;
 template <bool a_turned, bool b_turned>
-using Kernel = Form<Groups::columns, Promotion::none, 2, 1, 3, 4, -1, a_turned, b_turned>;
+using Kernel = Form<Groups::columns, Promotion::none, 2, Share::nothing, 3, 4, -1, a_turned, b_turned>;
 
 }  // namespace
 

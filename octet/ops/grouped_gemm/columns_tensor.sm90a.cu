@@ -8,8 +8,8 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Promoted = Form<Groups::columns, Promotion::plain, 2, 2, 3, 4, 2>;
-using Fast = Form<Groups::columns, Promotion::none, 2, 1, 3, 4, -1>;
+using Promoted = Form<Groups::columns, Promotion::plain, 2, Share::a, 3, 4, 2>;
+using Fast = Form<Groups::columns, Promotion::none, 2, Share::nothing, 3, 4, -1>;
 
 bool takes(const Operands& o) {
   using enum ops::GemmScale;

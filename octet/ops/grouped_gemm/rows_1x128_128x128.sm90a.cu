@@ -8,9 +8,9 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Kernel = Form<Groups::rows, Promotion::square, 2, 1, 3, 4, 2>;
-
+template <Share share>
 void run(Queue queue, const Operands& o) {
+  using Kernel = Form<Groups::rows, Promotion::square, 2, share, 3, 4, -1>;
   with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
 }
 
@@ -26,12 +26,17 @@ bool rows_1x128_128x128(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
   if (g.along_k || !takes(o)) return false;
   if (g.groups.size() > 1 && (g.stack_columns ? g.K() : g.N()) % 128 != 0) return false;  // a block would have two experts' values
-  return run(queue, o), true;
+  return run<Share::nothing>(queue, o), true;
 }
 
 bool dense_1x128_128x128(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
-  return takes(o) && (run(queue, o), true);
+  return takes(o) && (run<Share::nothing>(queue, o), true);
+}
+
+bool dense_1x128_128x128_in_pairs(Queue queue, const ops::Gemm& g) {
+  const Operands o = Operands::of(g);
+  return takes(o) && o.d.shape[0] > 2 * wave_rows && (run<Share::b>(queue, o), true);
 }
 
 }  // namespace octet::cuda

@@ -8,7 +8,7 @@ namespace {
 
 using namespace tiles;
 template <bool turned>
-using Kernel = Form<Groups::rows, Promotion::none, 2, turned ? 1 : 2, 3, 4, -1, false, turned>;
+using Kernel = Form<Groups::rows, Promotion::none, 2, turned ? Share::nothing : Share::a, 3, 4, -1, false, turned>;
 
 }  // namespace
 

@@ -8,8 +8,8 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Promoted = Form<Groups::rows, Promotion::plain, 2, 2, 3, 4, 2>;
-using Fast = Form<Groups::rows, Promotion::none, 2, 2, 3, 4, -1>;
+using Promoted = Form<Groups::rows, Promotion::plain, 2, Share::a, 3, 4, 2>;
+using Fast = Form<Groups::rows, Promotion::none, 2, Share::a, 3, 4, -1>;
 
 bool takes(const Operands& o) {
   using enum ops::GemmScale;

@@ -13,6 +13,16 @@ namespace octet::cuda {
 /// A place in this block's shared memory, as instructions name it.
 __device__ inline std::uint32_t shared_address(const void* p) { return std::uint32_t(__cvta_generic_to_shared(p)); }
 
+__device__ inline float load_shared(std::uint32_t at) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at));
+  return x;
+}
+/// The compiler does not join this store with its neighbour's, for which it would keep both values in a pair of registers.
+__device__ inline void store_shared(std::uint32_t at, float x) {
+  asm volatile("st.volatile.shared.f32 [%0], %1;" ::"r"(at), "f"(x) : "memory");
+}
+
 /// mbarrier: a phase ends when `arrivals` arrivals and all announced bytes are there.
 struct Barrier {
   std::uint32_t at;
@@ -24,14 +34,26 @@ struct Barrier {
   __device__ void expect(unsigned bytes) const {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
   }
-  /// One arrival at the barrier in this place of block `rank` of the cluster. It only signals that this thread has finished reading. Its
-  /// writes need not be visible there, which would take a fence of the whole GPU.
-  __device__ void arrive_at(unsigned rank) const {
-    asm volatile(
-        "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; "
-        "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(at),
-        "r"(rank)
-        : "memory");
+  /// One arrival.
+  __device__ void arrive() const { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
+  /// The barrier in this place of block `rank` of the cluster, of which only arrive_remotely() is to be used.
+  __device__ Barrier of_block(unsigned rank) const {
+    std::uint32_t remote;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(at), "r"(rank));
+    return {remote};
+  }
+  __device__ Barrier after(int barriers) const { return {at + unsigned(barriers) * 8}; }
+  /// One arrival at a barrier of of_block(). It only signals that this thread has finished reading. Its writes need not be visible there,
+  /// which would take a fence of the whole GPU.
+  __device__ void arrive_remotely() const { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(at) : "memory"); }
+  /// Whether the phase of this parity has ended, as wait() counts them.
+  __device__ bool ended(unsigned parity) const {
+    unsigned yes;
+    asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(yes)
+                 : "r"(at), "r"(parity)
+                 : "memory");
+    return yes != 0;
   }
   /// Waits until the phase of this parity has ended; the phase before the first counts as one of parity 1.
   __device__ void wait(unsigned parity) const {

@@ -14,19 +14,23 @@ enum class Groups { rows, columns };  // groups lie along M, along K
 /// both; every 128 of K without scales; never. The latter two are scaled at the end.
 enum class Promotion { square, line, plain, none };
 enum class Write { store, add };
+/// What a cluster of two blocks reads once: nothing, and blocks are alone; rows of `a`, for tiles side by side; columns of b, for tiles one
+/// below the other.
+enum class Share { nothing, a, b };
 
 /// Constants for which a kernel is compiled.
-template <Groups groups_, Promotion promotion_, int waves_, int cluster_, int stages_, int boxes_, int lead_, bool a_turned_ = false,
+template <Groups groups_, Promotion promotion_, int waves_, Share share_, int stages_, int boxes_, int lead_, bool a_turned_ = false,
           bool b_turned_ = false>
 struct Form {
   static constexpr Groups groups = groups_;
   static constexpr Promotion promotion = promotion_;
-  static constexpr int waves = waves_;      // of 128 rows of a tile: 1 or 2
-  static constexpr int cluster = cluster_;  // blocks that share the rows of `a`: 1 or 2, tiles side by side
-  static constexpr int stages = stages_;    // of 128 bytes of K
-  static constexpr int boxes = boxes_;      // 2 KiB each, of a warp's sums on their way to d
-  // The two warpgroups multiply in turn: one starts when `lead` of the other's four multiplications are left. Where both multiply at once,
-  // both promote at once, and the tensor cores idle meanwhile. Below 0: they do not wait for each other.
+  static constexpr int waves = waves_;  // of 128 rows of a tile: 1 or 2
+  static constexpr bool a_shared = share_ == Share::a, b_shared = share_ == Share::b;
+  static constexpr int cluster = share_ == Share::nothing ? 1 : 2;
+  static constexpr int stages = stages_;  // of 128 bytes of K
+  static constexpr int boxes = boxes_;    // 2 KiB each, of a warp's sums on their way to d
+  // The two warpgroups multiply in turn: one starts when `lead` of the other's four multiplications are left. Below 0: they do not wait for
+  // each other.
   static constexpr int lead = lead_;
   static constexpr bool a_turned = a_turned_, b_turned = b_turned_;  // BF16 whose memory is [K, M], [K, N]
 };
@@ -60,12 +64,14 @@ template <class F>
 struct Shared {
   static constexpr int a_bytes = F::waves * 2 * half_bytes, tile_bytes = a_bytes + b_bytes;
   static constexpr bool a_scaled = F::promotion == Promotion::square || F::promotion == Promotion::line;
-  static constexpr bool b_scaled = F::promotion == Promotion::line;
+  static constexpr bool b_scaled = F::promotion == Promotion::line, b_square = F::promotion == Promotion::square;
   static constexpr int a_scale_bytes = a_scaled ? F::waves * wave_rows * 4 : 0, b_scale_bytes = b_scaled ? tile_columns * 4 : 0;
-  static constexpr int scale_bytes = a_scale_bytes + b_scale_bytes;
+  static constexpr int b_square_bytes = b_square ? 128 : 0;  // one number; copies begin at multiples of 128
+  static constexpr int scale_bytes = a_scale_bytes + b_scale_bytes + b_square_bytes;
   static constexpr int staging_bytes = multipliers / 32 * F::boxes * box_bytes;
   static constexpr int scales_at = F::stages * tile_bytes + staging_bytes, barriers_at = scales_at + F::stages * scale_bytes;
-  static constexpr int bytes = barriers_at + F::stages * 16 + 1024;  // the first address is rounded up to a multiple of 1024
+  static constexpr int turns_at = barriers_at + F::stages * 16;
+  static constexpr int bytes = turns_at + 16 + 1024;  // the first address is rounded up to a multiple of 1024
   static_assert(bytes <= 232448);
 
   std::uint32_t base;
@@ -76,6 +82,7 @@ struct Shared {
   __device__ std::uint32_t b_scale(int stage) const { return a_scale(stage) + a_scale_bytes; }
   __device__ Barrier full(int stage) const { return {base + unsigned(barriers_at + stage * 8)}; }
   __device__ Barrier empty(int stage) const { return {full(stage).at + F::stages * 8}; }
+  __device__ Barrier turn(int group) const { return {base + unsigned(turns_at + group * 8)}; }
 };
 
 /// The stage that is next, and the parity of its round.

@@ -21,8 +21,9 @@ bool columns_bf16(Queue, const ops::GroupedGemm&);
 /// The same kernels for dense products, which are one group.
 bool dense_1x128_128x128(Queue, const ops::Gemm&);
 bool dense_1x128_1x128(Queue, const ops::Gemm&);
-/// The same with the same bits, where pairs of blocks share rows of `a`: false where columns are no even number of tiles. Which of the two
-/// is faster depends on the shape.
+/// The same with the same bits, where pairs of blocks share columns of b: false for up to 256 rows. And where they share rows of `a`: false
+/// where columns are no even number of tiles. Which one is the fastest depends on the shape.
+bool dense_1x128_128x128_in_pairs(Queue, const ops::Gemm&);
 bool dense_1x128_1x128_in_pairs(Queue, const ops::Gemm&);
 
 }  // namespace octet::cuda

@@ -22,11 +22,12 @@ inline CUtensorMap matrix_map(const Tensor& t, std::int64_t rows, std::int64_t c
   return TensorMap3{map_type(t.dtype), size_of(t.dtype), {columns, rows, 1}, {columns, rows * columns}, {box_rows_, 1}}.over(t.data);
 }
 /// A stack of matrices: [groups N, K], or side by side, [N, groups K].
-inline CUtensorMap stack_map(const Tensor& t, std::int64_t groups, std::int64_t N, std::int64_t K, bool side_by_side, bool turned) {
+inline CUtensorMap stack_map(const Tensor& t, std::int64_t groups, std::int64_t N, std::int64_t K, bool side_by_side, bool turned,
+                             unsigned box) {
   const std::size_t size = size_of(t.dtype);
   if (turned) return TensorMap3{map_type(t.dtype), size, {N, K, groups}, {N, N * K}, {unsigned(half_rows), 1}}.over(t.data);
-  if (side_by_side) return TensorMap3{map_type(t.dtype), size, {K, groups, N}, {K, groups * K}, {1, unsigned(tile_columns)}}.over(t.data);
-  return TensorMap3{map_type(t.dtype), size, {K, N, groups}, {K, N * K}, {unsigned(tile_columns), 1}}.over(t.data);
+  if (side_by_side) return TensorMap3{map_type(t.dtype), size, {K, groups, N}, {K, groups * K}, {1, box}}.over(t.data);
+  return TensorMap3{map_type(t.dtype), size, {K, N, groups}, {K, N * K}, {box, 1}}.over(t.data);
 }
 /// 1x128 scales, [blocks of K, rows], as boxes of `count` rows' are copied.
 inline CUtensorMap scales_map(const Quantized& q, int count) {
@@ -76,14 +77,14 @@ Job job_of(const Operands& o) {
   const std::int64_t M = o.d.shape[0] / (rows ? 1 : E), N = o.d.shape[1], K = o.a.cols();
   const std::int64_t b_rows = rows ? N : o.b.rows(), b_groups = rows ? E : 1;
   Job job{.a = F::a_turned ? matrix_map(o.a.codes, K, o.a.rows(), half_rows) : matrix_map(o.a.codes, o.a.rows(), K, half_rows),
-          .b = stack_map(o.b.codes, b_groups, b_rows, K, o.stack_columns, F::b_turned),
+          .b = stack_map(o.b.codes, b_groups, b_rows, K, o.stack_columns, F::b_turned, unsigned(F::b_shared ? half_rows : tile_columns)),
           .begin = o.groups != nullptr ? o.groups->begin.as<std::int32_t>() : nullptr,
           .count = o.groups != nullptr ? o.groups->count.as<std::int32_t>() : nullptr,
           .groups = int(E),
           .M = int(M),
           .N = int(N),
           .K = int(K),
-          .columns_of_clusters = int(ceil_div(N, tile_columns * F::cluster)),
+          .columns_of_clusters = int(ceil_div(N, tile_columns * (F::a_shared ? 2 : 1))),
           .stack_columns = o.stack_columns,
           .bias = o.bias.f32(),
           .write = o.accumulate ? Write::add : Write::store,

@@ -10,24 +10,21 @@ namespace octet::cuda::tiles {
 template <class A, class B, class F, int values>
 __device__ void make_tiles(const Job& job, const Shared<F>& shared, Walk<F, values> walk) {
   const int thread = int(threadIdx.x), lane = thread % 32;
-  const Reader<F> in(shared, thread);
+  Reader<F> in(shared, thread);
   Boxes<F> boxes{shared.staging(thread / 32)};
   Turn<F> turn;
   if (F::lead >= 0 && in.group == 1) in.end_turn();
   Place p;
   while (walk.next(p)) {
     WgmmaSums sum[F::waves] = {};
-    const float* squares = nullptr;
-    if constexpr (F::promotion == Promotion::square)
-      squares = job.squares + std::int64_t(min(p.column, job.N - 1) / 128) * job.squares_row + std::int64_t(p.group) * job.squares_group;
-    if (F::waves == 1 || p.waves == 1) multiply<A, B, F, 1>(sum, in, p.blocks, turn, squares);
-    else multiply<A, B, F, F::waves>(sum, in, p.blocks, turn, squares);
+    if (F::b_shared && p.waves == 0) pass_stages<F>(in, p.blocks, turn);
+    else if (F::waves == 1 || p.waves == 1) multiply<A, B, F, 1>(sum, in, p.blocks, turn);
+    else multiply<A, B, F, F::waves>(sum, in, p.blocks, turn);
     if (job.write == Write::add && p.blocks == 0) continue;
 #pragma unroll
     for (int wave = 0; wave < F::waves; ++wave)
       if (wave < p.waves) write_wave<F>(job, sum[wave], p, p.row + wave * wave_rows + thread / 32 * 16, boxes, lane);
   }
-  if (F::lead >= 0 && in.group == 0) in.begin_turn();  // the other's last end
   if (lane == 0) wait_stores<0>();
 }
 
@@ -40,13 +37,14 @@ __global__ void __launch_bounds__(threads, 1) tiles_kernel(const __grid_constant
   const Walk<F, values> walk(job, int(blockIdx.x) / F::cluster, int(gridDim.x) / F::cluster, int(rank));
   if (threadIdx.x == 0) {
     for (int i = 0; i < F::stages; ++i) shared.full(i).init(2), shared.empty(i).init(F::cluster * multipliers / 32);
+    for (int group = 0; group < 2; ++group) shared.turn(group).init(warpgroup / 32);
     fence_barriers();
   }
   cluster_sync();
   if (threadIdx.x >= multipliers) {
     fewer_registers<few_registers>();
     if (threadIdx.x == multipliers) copy_a<F, values>(job, shared, walk, rank);
-    if (threadIdx.x == multipliers + 32) copy_b<F, values>(job, shared, walk);
+    if (threadIdx.x == multipliers + 32) copy_b<F, values>(job, shared, walk, rank);
   } else {
     more_registers<many_registers>();
     make_tiles<A, B, F, values>(job, shared, walk);

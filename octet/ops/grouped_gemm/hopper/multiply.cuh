@@ -6,11 +6,6 @@
 
 namespace octet::cuda::tiles {
 
-__device__ inline float load_shared(std::uint32_t at) {
-  float x;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at));
-  return x;
-}
 __device__ inline float2 load_shared_pair(std::uint32_t at) {
   float2 x;
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at));
@@ -52,6 +47,8 @@ struct Reader {
   int group, lane;  // which of the two warpgroups
   WgmmaMatrix a, b;
   std::uint32_t a_scale, b_scale;
+  Barrier empty;       // of the first stage, in the block that this lane tells
+  unsigned turns = 0;  // parity of the next turn
 
   __device__ Reader(const Shared<F>& s, int thread)
       : shared(s),
@@ -60,24 +57,27 @@ struct Reader {
         a(matrix<F::a_turned>(s.a(0) + unsigned(group * half_bytes))),
         b(matrix<F::b_turned>(s.b(0))),
         a_scale(s.a_scale(0) + unsigned(thread / 32 * 16 + thread % 32 / 4) * 4),
-        b_scale(s.b_scale(0) + unsigned(thread % 4 * 2) * 4) {}
+        b_scale(s.b_scale(0) + unsigned(thread % 4 * 2) * 4),
+        empty(s.empty(0).of_block(unsigned(lane % F::cluster))) {}
 
+  // Values that come from another lane are made once: the compiler would compute others anew for each stage, and multiplications would wait
+  // for it.
   template <bool turned>
   static __device__ WgmmaMatrix matrix(std::uint32_t address) {
-    if constexpr (turned) return WgmmaMatrix::turned(address, half_bytes);
-    else return WgmmaMatrix::at(address);
+    if constexpr (turned) return {__shfl_sync(~0u, WgmmaMatrix::turned(address, half_bytes).low, 0)};
+    else return {__shfl_sync(~0u, WgmmaMatrix::at(address).low, 0)};
   }
 
   /// The stage may be filled again, in all blocks whose copies go there.
   __device__ void release(int stage) const {
     __syncwarp();
-    if (lane < F::cluster) shared.empty(stage).arrive_at(unsigned(lane));
+    if (lane < F::cluster) empty.after(stage).arrive_remotely();
   }
-  __device__ void begin_turn() const {
-    if constexpr (F::lead >= 0) sync_threads_of(1 + group, multipliers);
+  __device__ void begin_turn() {
+    if constexpr (F::lead >= 0) shared.turn(group).wait(turns), turns ^= 1;
   }
   __device__ void end_turn() const {
-    if constexpr (F::lead >= 0) asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(multipliers) : "memory");
+    if (F::lead >= 0 && lane == 0) shared.turn(1 - group).arrive();
   }
 };
 
@@ -91,7 +91,7 @@ __device__ void multiply_quarter(WgmmaSums& s, WgmmaMatrix a, WgmmaMatrix b, int
 
 /// Adds the products of a tile with `waves` waves in the tensor cores' own sums.
 template <class A, class B, class F, int waves>
-__device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn) {
+__device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], Reader<F>& in, int blocks, Turn<F>& turn) {
   int last = -1;  // stage that may still be read
 #pragma unroll 1
   for (int k = 0; k < blocks; ++k, turn.advance()) {
@@ -114,22 +114,26 @@ __device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], const Reader<F>& in
   if (last >= 0) in.release(last);
 }
 
-/// Adds the products of a tile with `waves` waves. `squares`: scales of b's blocks along K, where b has those.
+/// Adds the products of a tile with `waves` waves.
 template <class A, class B, class F, int waves>
-__device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn, const float* squares) {
+__device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], Reader<F>& in, int blocks, Turn<F>& turn) {
   constexpr bool square = F::promotion == Promotion::square, line = F::promotion == Promotion::line;
-  float next = square ? __ldg(squares) : 1.0f;
+  bool ready = in.shared.full(turn.stage).ended(turn.parity);
 #pragma unroll 1
-  for (int k = 0; k < blocks; ++k, turn.advance()) {
-    const float b_square = next;
-    if (square && k + 1 < blocks) next = __ldg(squares + k + 1);
+  for (; blocks > 0; --blocks) {
     const unsigned at = unsigned(turn.stage * Shared<F>::tile_bytes), scales = unsigned(turn.stage * Shared<F>::scale_bytes);
     ColumnScales columns;
-    in.shared.full(turn.stage).wait(turn.parity);
+    if (!ready) in.shared.full(turn.stage).wait(turn.parity);
+    const float b_square = square ? load_shared(in.shared.b_scale(turn.stage)) : 1.0f;
 #pragma unroll
     for (int wave = 0; wave < waves; ++wave) {
       WgmmaSums fresh;
       const WgmmaMatrix a = in.a.after(at + wave * 2 * half_bytes), b = in.b.after(at);
+      float upper = b_square, lower = b_square;
+      if constexpr (square || line) {
+        const std::uint32_t scale = in.a_scale + scales + wave * wave_rows * 4;
+        upper = load_shared(scale), lower = load_shared(scale + 8 * 4);
+      }
       in.begin_turn();
       wgmma_begin(fresh);
 #pragma unroll
@@ -138,28 +142,34 @@ __device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& i
         if (3 - i == F::lead) wgmma_commit();
       }
       if (F::lead != 0) wgmma_commit();
-      float upper = b_square, lower = b_square;
-      if constexpr (square || line) {
-        const std::uint32_t scale = in.a_scale + scales + wave * wave_rows * 4;
-        upper = load_shared(scale), lower = load_shared(scale + 8 * 4);
-        if constexpr (square) upper *= b_square, lower *= b_square;
-      }
+      if constexpr (square) upper *= b_square, lower *= b_square;
       if (line && wave == 0) columns.read(in.b_scale + scales);
       if (F::lead > 0) wgmma_wait_for_all_but_one();
       if (F::lead > 0) in.end_turn();
       wgmma_wait(fresh);
       if (F::lead == 0) in.end_turn();
-      if (wave == waves - 1) in.release(turn.stage);
+      if (wave == waves - 1) {
+        in.release(turn.stage);
+        turn.advance();
+        ready = in.shared.full(turn.stage).ended(turn.parity);
+      }
       if (line) columns.scale(fresh);
       add_row(sum[wave], fresh, 0, upper), add_row(sum[wave], fresh, 1, lower);
     }
   }
 }
 
+/// Of a tile without rows: the other block of the cluster copies here, too.
+template <class F>
+__device__ void pass_stages(const Reader<F>& in, int blocks, Turn<F>& turn) {
+#pragma unroll 1
+  for (; blocks > 0; --blocks, turn.advance()) in.shared.full(turn.stage).wait(turn.parity), in.release(turn.stage);
+}
+
 template <class A, class B, class F, int waves>
-__device__ void multiply(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn, const float* squares) {
+__device__ void multiply(WgmmaSums (&sum)[F::waves], Reader<F>& in, int blocks, Turn<F>& turn) {
   if constexpr (F::promotion == Promotion::none) multiply_plainly<A, B, F, waves>(sum, in, blocks, turn);
-  else multiply_promoted<A, B, F, waves>(sum, in, blocks, turn, squares);
+  else multiply_promoted<A, B, F, waves>(sum, in, blocks, turn);
 }
 
 }  // namespace octet::cuda::tiles

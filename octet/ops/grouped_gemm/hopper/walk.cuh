@@ -9,7 +9,7 @@ namespace octet::cuda::tiles {
 /// A tile of one group.
 struct Place {
   int group, row, column;
-  int waves;          // of 128 rows that are there
+  int waves;          // of 128 rows that are there; 0: the block only takes part in its cluster's copies
   int first, blocks;  // of K: the first value, and how many stages
 };
 
@@ -31,9 +31,9 @@ class Walk {
   }
 
  private:
-  static constexpr int tile_rows = F::waves * wave_rows;
-  static __device__ int ceil_of(int n, int by) { return (n + by - 1) / by; }
-  __device__ int tiles_of(int rows) const { return ceil_of(rows, tile_rows) * job_.columns_of_clusters; }
+  static constexpr int tile_rows = F::waves * wave_rows, cluster_rows = tile_rows * (F::b_shared ? 2 : 1);
+  static __device__ int ceil_of(int n, int by) { return (n + by - 1) / by; }  // by > 0, n > -by
+  __device__ int tiles_of(int rows) const { return ceil_of(rows, cluster_rows) * job_.columns_of_clusters; }
 
   // The number of tiles is known: groups lie along K, or there is only one.
   __device__ bool counted() const { return F::groups == Groups::columns || job_.begin == nullptr; }
@@ -42,7 +42,7 @@ class Walk {
     for (; group_ < job_.groups; ++group_) {
       const int rows = __ldg(job_.count + group_), tiles = tiles_of(rows);
       if (at_ - before_ < tiles) {
-        set(p, at_ - before_, rows);
+        set_rows(p, begin_of(p, at_ - before_, rows), rows, F::waves);
         p.row += __ldg(job_.begin + group_);
         p.group = group_, p.first = 0, p.blocks = ceil_of(job_.K, values);
         at_ += clusters_;
@@ -55,28 +55,35 @@ class Walk {
 
   __device__ bool next_of_counted(Place& p) {
     const int tiles = tiles_of(job_.M);
+    int half, row;
     do {
       const int halves = at_ - whole_, tile = halves < 0 ? at_ : whole_ + halves / 2;
-      p.group = tile / tiles;
+      p.group = tile / tiles, half = halves < 0 ? -1 : halves % 2;
       if (p.group >= job_.groups) return false;
-      set(p, tile - p.group * tiles, job_.M);
-      if (halves >= 0) p.row += halves % 2 * wave_rows, p.waves = p.row < job_.M ? 1 : 0;
+      row = begin_of(p, tile - p.group * tiles, job_.M) + (half > 0 ? cluster_rows / 2 : 0);
       at_ += clusters_;
-    } while (p.waves == 0);
+    } while (row >= job_.M);
+    set_rows(p, row, job_.M, half < 0 ? F::waves : 1);
     p.first = job_.begin == nullptr ? 0 : __ldg(job_.begin + p.group);
     p.blocks = ceil_of(job_.begin == nullptr ? job_.K : __ldg(job_.count + p.group), values);
     return true;
   }
 
-  // Tile `tile` of a group with `rows` rows. Panels of neighbouring rows of tiles are walked column by column, so that tiles made at the
-  // same time share operands in L2.
-  __device__ void set(Place& p, int tile, int rows) const {
-    constexpr int panel = 16 / F::waves;
-    const int height = ceil_of(rows, tile_rows), begin = tile / (panel * job_.columns_of_clusters) * panel;
+  // The first row of a cluster's tile `tile` in a group with `rows` rows; sets its column. Panels of neighbouring rows of tiles are walked
+  // column by column, so that tiles made at the same time share operands in L2.
+  __device__ int begin_of(Place& p, int tile, int rows) const {
+    constexpr int panel = 2048 / cluster_rows;
+    const int height = ceil_of(rows, cluster_rows), begin = tile / (panel * job_.columns_of_clusters) * panel;
     const int rest = tile - begin * job_.columns_of_clusters, here = min(panel, height - begin);
-    const int row = begin + rest % here;
-    p.row = row * tile_rows, p.column = (rest / here * F::cluster + rank_) * tile_columns;
-    p.waves = min(F::waves, ceil_of(rows - p.row, wave_rows));
+    p.column = (F::a_shared ? rest / here * 2 + rank_ : rest / here) * tile_columns;
+    return (begin + rest % here) * cluster_rows;
+  }
+
+  // This block's rows of a tile with up to `waves` waves per block, which begins at `row`. Of a cluster whose blocks lie one below the
+  // other, the second one may have none.
+  __device__ void set_rows(Place& p, int row, int rows, int waves) const {
+    p.row = F::b_shared ? row + rank_ * waves * wave_rows : row;
+    p.waves = max(0, min(waves, ceil_of(rows - p.row, wave_rows)));
   }
 
   const Job& job_;

@@ -43,14 +43,16 @@ __device__ void fill_with_pairs(std::uint32_t box, const float* sum, int lane) {
                  : "memory");
   }
 }
+// Sums of neighbouring columns are stored one by one. Stored as pairs, they would lie in the register banks of the fresh sums, and half of
+// the FMAs that promote would take twice as long.
 __device__ inline void fill_with_floats(std::uint32_t box, const float* sum, int lane) {
   const int row = lane / 4;  // and the one 8 below, whose pieces are swizzled alike
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float* s = sum + 4 * j;
     const std::uint32_t to = box + unsigned(row * 128 + ((2 * j + lane % 4 / 2) ^ (row % 8)) * 16 + lane % 2 * 8);
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(s[0]), "f"(s[1]) : "memory");
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + 8 * 128), "f"(s[2]), "f"(s[3]) : "memory");
+    store_shared(to, s[0]), store_shared(to + 4, s[1]);
+    store_shared(to + 8 * 128, s[2]), store_shared(to + 8 * 128 + 4, s[3]);
   }
 }
 
