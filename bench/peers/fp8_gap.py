@@ -2,7 +2,8 @@
 """Trains the demo model with PyTorch in BF16 and in FP8 on the same batches, and prints the mean losses of parts of the run.
 
 The FP8 arm multiplies with torch._scaled_mm: per-tensor scales from the tensor's own maximum, E4M3 for x and w, E5M2 for gradients, in all
-linear layers but the head. A twin of BF16 begins with weights changed in their last bit. Needs a GPU that multiplies FP8.
+linear layers but the head. Operands named by --stochastic are rounded stochastically: up with the probability of the distance from the
+lower code. A twin of BF16 begins with weights changed in their last bit. Needs a GPU that multiplies FP8.
 """
 
 import argparse
@@ -25,24 +26,38 @@ def read_tokens(path):
     return torch.frombuffer(bytearray(data[256:256 + size * count]), dtype=dtype).long()
 
 
-def quantized(x, dtype):
+MANTISSA = {torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}
+LEAST_EXPONENT = {torch.float8_e4m3fn: -6, torch.float8_e5m2: -14}  # of a normal number
+STOCHASTIC = set()  # operands: "x", "w", "dy"
+
+
+def on_grid(x, dtype):
+    """One of the two neighbours of x among the values of dtype, at random, with the mean x."""
+    exponent = torch.frexp(x)[1].sub(1).clamp(min=LEAST_EXPONENT[dtype])
+    step = torch.ldexp(torch.ones_like(x), exponent - MANTISSA[dtype])
+    most = torch.finfo(dtype).max
+    return ((x / step + torch.rand_like(x)).floor() * step).clamp(-most, most)
+
+
+def quantized(x, dtype, operand):
     """Codes of x and the descale, f32 [1]."""
     scale = torch.finfo(dtype).max / x.abs().amax().float().clamp(min=1e-12)
-    return (x.float() * scale).to(dtype), scale.reciprocal()
+    scaled = x.float() * scale
+    return (on_grid(scaled, dtype) if operand in STOCHASTIC else scaled).to(dtype), scale.reciprocal()
 
 
 class Fp8Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
-        x8, sx = quantized(x, torch.float8_e4m3fn)
-        w8, sw = quantized(w, torch.float8_e4m3fn)
+        x8, sx = quantized(x, torch.float8_e4m3fn, "x")
+        w8, sw = quantized(w, torch.float8_e4m3fn, "w")
         ctx.save_for_backward(x8, sx, w8, sw)
         return torch._scaled_mm(x8, w8.t(), scale_a=sx, scale_b=sw, out_dtype=torch.bfloat16, use_fast_accum=True)
 
     @staticmethod
     def backward(ctx, dy):
         x8, sx, w8, sw = ctx.saved_tensors
-        d8, sd = quantized(dy, torch.float8_e5m2)
+        d8, sd = quantized(dy, torch.float8_e5m2, "dy")
         columns = lambda t: t.t().contiguous().t()
         dx = torch._scaled_mm(d8, columns(w8), scale_a=sd, scale_b=sw, out_dtype=torch.bfloat16)
         dw = torch._scaled_mm(d8.t().contiguous(), columns(x8), scale_a=sd, scale_b=sx, out_dtype=torch.float32)
@@ -120,10 +135,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4200)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--stochastic", nargs="*", choices=("x", "w", "dy"), default=[], help="operands of fp8 to round stochastically")
     a = parser.parse_args()
+    STOCHASTIC.update(a.stochastic)
     losses = train(a.arm, a.seed, a.steps, read_tokens(a.shard), a.learning_rate)
     parts = [(round(k * a.steps / 7), round((k + 1) * a.steps / 7)) for k in range(7)]
-    print(a.arm, a.seed, " ".join(f"{losses[b:e].mean():.5f}" for b, e in parts))
+    print(a.arm, "".join(sorted(a.stochastic)) or "-", a.seed, " ".join(f"{losses[b:e].mean():.5f}" for b, e in parts))
 
 
 if __name__ == "__main__":
