@@ -14,8 +14,8 @@ enum class Groups { rows, columns };  // groups lie along M, along K
 /// both; every 128 of K without scales; never. The latter two are scaled at the end.
 enum class Promotion { square, line, plain, none };
 enum class Write { store, add };
-/// What a cluster of two blocks reads once: nothing, and blocks are alone; rows of `a`, for tiles side by side; columns of b, for tiles one
-/// below the other.
+/// The operand that a cluster of two blocks reads once: none, and blocks are alone; rows of `a`, for tiles side by side; columns of b, for
+/// tiles one below the other.
 enum class Share { nothing, a, b };
 
 /// Constants for which a kernel is compiled.

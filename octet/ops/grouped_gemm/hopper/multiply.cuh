@@ -60,8 +60,8 @@ struct Reader {
         b_scale(s.b_scale(0) + unsigned(thread % 4 * 2) * 4),
         empty(s.empty(0).of_block(unsigned(lane % F::cluster))) {}
 
-  // Values that come from another lane are made once: the compiler would compute others anew for each stage, and multiplications would wait
-  // for it.
+  // Values that come from another lane are made once: the compiler would compute others again for each stage, and multiplications would
+  // wait for it.
   template <bool turned>
   static __device__ WgmmaMatrix matrix(std::uint32_t address) {
     if constexpr (turned) return {__shfl_sync(~0u, WgmmaMatrix::turned(address, half_bytes).low, 0)};
