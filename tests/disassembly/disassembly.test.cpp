@@ -19,6 +19,9 @@ struct Kernel {
   std::string op;                        // the folder in octet/ops
   std::string name;                      // as in the source, with template arguments, without namespaces
   std::map<std::string, int> mnemonics;  // "LDG.E.128.CONSTANT" -> how often it stands there
+  int crowded_fmas = 0;                  // FFMAs that read three registers of one of the two banks, which takes twice as long
+  int moves_to_uniform = 0;              // R2URs after the first multiplication of a warpgroup and before its last one
+  int moves_since = 0;                   // of the latter, those after the latest multiplication
 
   // Instructions whose name begins so.
   int count(std::string_view beginning) const {
@@ -49,6 +52,25 @@ std::string mnemonic_of(const std::string& line) {
   return line.substr(at, line.find_first_of(" ;", at) - at);
 }
 
+// "... FFMA R8, R24, R210.reuse, R8 ;" -> whether R24, R210 and R8 are all even or all odd.
+bool crowded_fma(const std::string& line) {
+  unsigned to = 0, a = 0, b = 0, c = 0;
+  std::string plain = line.substr(line.find("FFMA"));
+  for (std::size_t at = plain.find(".reuse"); at != plain.npos; at = plain.find(".reuse")) plain.erase(at, 6);
+  if (std::sscanf(plain.c_str(), "FFMA R%u, R%u, R%u, R%u", &to, &a, &b, &c) != 4) return false;
+  return a % 2 == b % 2 && b % 2 == c % 2;
+}
+
+void add_instruction(Kernel& k, const std::string& mnemonic, const std::string& line) {
+  ++k.mnemonics[mnemonic];
+  if (mnemonic == "FFMA" && crowded_fma(line)) ++k.crowded_fmas;
+  if (mnemonic == "R2UR") ++k.moves_since;
+  if (mnemonic.find("GMMA.") == 1) {
+    if (k.count("QGMMA") + k.count("HGMMA") > 1) k.moves_to_uniform += k.moves_since;
+    k.moves_since = 0;
+  }
+}
+
 // Adds the kernels of what `cuobjdump -sass` prints.
 void read_kernels(FILE* text, const std::string& op, std::vector<Kernel>& kernels) {
   constexpr std::string_view title = "Function : ";
@@ -58,9 +80,9 @@ void read_kernels(FILE* text, const std::string& op, std::vector<Kernel>& kernel
     const std::string line = buffer;
     if (const std::size_t at = line.find(title); at != line.npos) {
       const std::size_t begin = at + title.size();
-      kernels.push_back({op, demangled(line.substr(begin, line.find_last_not_of(" \r\n") + 1 - begin)), {}});
+      kernels.push_back({.op = op, .name = demangled(line.substr(begin, line.find_last_not_of(" \r\n") + 1 - begin))});
     } else if (const std::string mnemonic = mnemonic_of(line); !mnemonic.empty() && !kernels.empty()) {
-      ++kernels.back().mnemonics[mnemonic];
+      add_instruction(kernels.back(), mnemonic, line);
     }
   }
   std::free(buffer);
@@ -97,6 +119,13 @@ TEST(Disassembly, InstructionsAreTakenFromTheirLines) {
   EXPECT_EQ(mnemonic_of("\t\tFunction : _Z3fooPf"), "");
 }
 
+TEST(Disassembly, FmasOfOneRegisterBankAreSeen) {
+  EXPECT_TRUE(crowded_fma("        /*2320*/                   FFMA R8, R24, R206, R8 ;"));
+  EXPECT_TRUE(crowded_fma("        /*2320*/                   FFMA R8, R25, R207.reuse, R9 ;"));
+  EXPECT_FALSE(crowded_fma("        /*2330*/                   FFMA R9, R25, R206.reuse, R9 ;"));
+  EXPECT_FALSE(crowded_fma("        /*2330*/                   FFMA R9, R24, c[0x0][0x210], R8 ;"));
+}
+
 TEST(Disassembly, NamesLoseTheirNamespaces) {
   EXPECT_EQ(demangled("_ZN5octet4cuda10one_kernelEPf"), "one_kernel(float*)");
   EXPECT_EQ(op_of("CMakeFiles/octet_ops.dir/octet/ops/gemm/gemm.cuda.cu.o"), "gemm");
@@ -113,6 +142,8 @@ TEST(Disassembly, GroupedGemmsMultiplyOnTensorCoresAndStoreByTma) {
     EXPECT_GE(k.count("UTMASTG.3D"), 1) << k.name;
     EXPECT_GE(k.count("UTMAREDG.3D.ADD"), 1) << k.name;
     EXPECT_EQ(k.count("HMMA") + k.count("IMMA"), 0) << k.name;
+    EXPECT_LE(20 * k.crowded_fmas, k.count("FFMA")) << k.name << ": promotions wait for their registers";
+    EXPECT_EQ(k.moves_to_uniform, 0) << k.name << ": multiplications wait for their descriptors";
   }
   EXPECT_GE(found, 12) << "kernels of every layout and pair of formats";
 }
