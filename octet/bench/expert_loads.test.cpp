@@ -55,5 +55,16 @@ TEST(ExpertLoads, AreThoseOfRanks) {
   EXPECT_EQ(fullest(100), 4);
 }
 
+// They are in no plan's count, since they depend on choices. Chosen in turn, both of a token's experts are on one rank, so that half of a
+// rank's 64 rows travel: docs/experts.md has the formula.
+TEST(ExpertLoads, RowsOfExpertsAreAmongTheBytesThatRanksSend) {
+  StepBenchOptions o{.ranks = {.device = "cpu", .ranks = 2, .repeats = 1}, .config = small("moe-tiny"), .loads = ExpertLoads::of_spread(0)};
+  o.config.ranks.expert = o.config.ranks.data = 2;
+  const train::DryRun dry = train::dry_run(train::engine_config(o.config), Target(), o.config.train.batch, 1);
+  const std::int64_t layers = 2, rows = 32, width = o.config.model.shape().width, value = 2, choices = 2;
+  for (const RankTimes& rank : measure_steps_on_ranks(o).rows.at(0).steps.each)
+    EXPECT_EQ(std::int64_t(rank.sent_bytes) - dry.step.sent_bytes, layers * rows * (5 * width * value + 12 * choices));
+}
+
 }  // namespace
 }  // namespace octet::bench

@@ -11,6 +11,7 @@
 #include "octet/telemetry/exchange_time.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/train/run/record/step_tracer.hpp"
+#include "octet/train/step/sent_bytes.hpp"
 
 namespace octet::bench {
 namespace {
@@ -49,6 +50,7 @@ class Run {
   }
 
   Stream& stream() { return engine_.stream; }
+  train::SentBytes sent() const { return train::SentBytes(engine_); }
   void step(train::PhaseListener* listener = nullptr) { runner_->run(batches_, {.learning_rate = learning_rate, .listener = listener}); }
   // A step, and its fullest load.
   double step_with_loads() {
@@ -123,12 +125,12 @@ void time_steps(const RankWork& w, int repeats, RankSamples& samples) {
     w.ranks.barrier(run.stream());
     run.finish();
     UpdateClock update(w.ranks);
-    const std::int64_t sent = run.stream().work().sent_bytes;
+    const train::SentBytes sent = run.sent();
     const double begin = monotonic_seconds(), exchanging = w.ranks.seconds();
     run.step(by_host ? &update : nullptr);
     run.finish();
     samples.seconds.push_back(monotonic_seconds() - begin);
-    samples.sent_bytes = double(run.stream().work().sent_bytes - sent);
+    samples.sent_bytes = double((run.sent() - sent).all());
     if (by_host) samples.communication.push_back(w.ranks.seconds() - exchanging), samples.update.push_back(update.seconds());
   }
   samples.peak_bytes = std::max(samples.peak_bytes, double(run.stream().arena().peak().total));

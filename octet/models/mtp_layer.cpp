@@ -20,11 +20,11 @@ MtpLayer<Block, Norm>::MtpLayer(const std::string& path, const typename Block::C
 
 // The input of M.
 template <class Block, class Norm>
-void MtpLayer<Block, Norm>::join(Stream& stream, Saved& saved, const Tensor& both, const scaling::Pass& pass) {
+void MtpLayer<Block, Norm>::join(Stream& stream, Saved& saved, const Tensor& both) {
   const std::int64_t width = both.shape[1] / 2;
   const auto half = [&](const Norm& norm, typename Norm::Input& x, std::int64_t column) {
     const Scope scope(stream);
-    ops::Sink n = nn::plain_sink(stream, x.x.shape, both.dtype, pass, false);
+    ops::Sink n = ops::plain_sink(stream.empty(x.x.shape, both.dtype));
     norm.forward(stream, x, n);
     ops::copy_columns(stream, {.from = n.plain, .to = both, .to_column = column, .columns = width});
   };
@@ -44,13 +44,13 @@ void MtpLayer<Block, Norm>::forward(Stream& stream, const nn::BlockContext& cont
     const bool codes = project_.spec(nn::Operand::activation, pass).quantizes();
     const Tensor both = stream.empty({h.shape[0], 2 * h.shape[1]}, h.dtype, codes ? Region(Lifetime::scratch) : pass.forward_operands(),
                                      Category::activations);
-    join(stream, saved, both, pass);
+    join(stream, saved, both);
     const QTensor operands = nn::operands_of(nn::quantized(stream, project_, {.values = both}, pass, partition_));
     project_.forward(stream, operands, x.x, pass, &saved.project);
   }
   block_.forward(stream, context, x, saved.y, pass, &saved.block);
   saved.end = stream.arena().mark(pass.keep);
-  ops::Sink out = ops::make_sink(stream, {.format = n.dtype}, {.shape = n.shape, .dtype = n.dtype, .plain = n});
+  ops::Sink out = ops::plain_sink(n);
   norm_.forward(stream, saved.y, out);
 }
 

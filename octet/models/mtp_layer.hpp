@@ -32,7 +32,7 @@ class MtpLayer {
   void visit(nn::Visitor&);
 
  private:
-  void join(Stream&, Saved&, const Tensor& both, const scaling::Pass&);
+  void join(Stream&, Saved&, const Tensor& both);
 
   nn::Partition& partition_;
   Norm norm_e_, norm_h_;

@@ -237,7 +237,7 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
   const Scope scope(stream);
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
-  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
+  ops::Sink n = ops::plain_sink(stream.empty(x.x.shape, activations_));
   norm_.forward(stream, x, n);
   of_logits_.apply(stream, n.plain);
   head_.loss(stream, n.plain, batch.for_objective(), sums, pass, {}, {});
@@ -279,7 +279,8 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   }
   if (!has_head(chunk)) return;
   saved.dn = boundary(stream, batch, pass.keep), saved.norm = x;
-  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, !ahead_.empty());
+  ops::Sink n = ops::plain_sink(ahead_.empty() ? stream.empty(x.x.shape, activations_)
+                                               : stream.empty(x.x.shape, activations_, pass.keep, Category::activations));
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
   of_logits_.apply(stream, n.plain);
@@ -393,7 +394,7 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
   auto ends = last_rows(stream, batch, x, last);
-  ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
+  ops::Sink n = ops::plain_sink(stream.empty(ends.x.shape, activations_));
   norm_.forward(stream, ends, n);
   of_logits_.apply(stream, n.plain);
   head_.logits(stream, n.plain, logits, pass);

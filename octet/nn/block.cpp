@@ -142,13 +142,13 @@ void Block<Norm, FeedForward>::backward(Stream& stream, const BlockContext& cont
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::visit(Visitor& visitor) {
-  const auto branch = [&](Norm& norm, auto& layers, BranchEnd& end) {
+  const auto branch = [&](Norm& norm, auto& layers, BranchEnd& end, bool recomputed) {
     norm.visit(visitor);
     visitor.members(layers.partition());
-    if (layers.partition().divides()) visitor.gathers(layers.first());
+    if (layers.partition().divides()) visitor.gathers(layers.first(), recompute_.norm && !recomputed);
     layers.visit(visitor), end.visit(visitor);
   };
-  branch(norm1_, attention_, attention_end_), branch(norm2_, mlp_, mlp_end_);
+  branch(norm1_, attention_, attention_end_, recompute_.attention), branch(norm2_, mlp_, mlp_end_, recompute_.mlp);
 }
 
 template class Block<RmsNorm, MlpOrExperts>;

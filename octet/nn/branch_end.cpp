@@ -1,5 +1,7 @@
 #include "octet/nn/branch_end.hpp"
 
+#include "octet/ops/quantize/plain_sink.hpp"
+
 namespace octet::nn {
 
 BranchEnd::BranchEnd(const std::string& path, std::int64_t width, const Config& c, Partition& p) : form_(make_form(path, width, c, p)) {}
@@ -22,7 +24,7 @@ void BranchEnd::forward(Stream& stream, const Tensor& out, const Tensor& y, cons
   if (norm == nullptr) return;
   const Scope scope(stream);
   RmsNorm::Input input = RmsNorm::input(stream, out, saved != nullptr ? pass.keep : Region(Lifetime::scratch));
-  ops::Sink sink = ops::make_sink(stream, {.format = y.dtype}, {.shape = y.shape, .dtype = y.dtype, .plain = y});
+  ops::Sink sink = ops::plain_sink(y);
   norm->forward(stream, input, sink);
   if (saved != nullptr) *saved = input;
 }

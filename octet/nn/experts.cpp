@@ -115,7 +115,7 @@ ops::Sink Experts::gathered(Stream& stream, const StackedLinear& layer, const Op
     return sink;
   }
   // A gather of codes leaves values out, which an adapter or forward reads.
-  ops::Sink values = ops::make_sink(stream, {.format = x.dtype}, {.shape = sink.shape, .dtype = x.dtype, .plain = sink.plain});
+  ops::Sink values = ops::plain_sink(sink.plain);
   config_.exchange->gather(stream, x, visit, values);
   ops::quantize(stream, sink.plain, sink);
   return sink;

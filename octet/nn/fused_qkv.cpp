@@ -69,7 +69,7 @@ void FusedQkv::backward(Stream& stream, const Tensor& dqkv, const BlockContext& 
   const Tensor& starts = context.document_starts;
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.first, dx, pass); };
   if (norms_->any() || clip_) {
-    ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
+    ops::Sink turned = ops::plain_sink(dqkv);
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     clip_.backward(stream, dqkv, saved.outside);

@@ -4,6 +4,7 @@
 #include "octet/nn/saved_activation.hpp"
 #include "octet/ops/column_norms/column_norms.hpp"
 #include "octet/ops/columns/columns.hpp"
+#include "octet/ops/quantize/plain_sink.hpp"
 
 namespace octet::nn {
 namespace {
@@ -50,7 +51,7 @@ class RmsHeadNorms final : public HeadNorms {
       const std::int64_t columns = normed_columns(config_, heads);
       const Tensor of_norm = rows.reshaped({rows.count() / columns, columns});
       RmsNorm::Input input = inv_rms ? RmsNorm::Input{of_norm, inv_rms, true} : RmsNorm::input(stream, of_norm, region);
-      ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
+      ops::Sink normal = ops::plain_sink(stream.empty(input.x.shape, qkv.dtype));
       norm.forward(stream, input, normal);
       ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
       return saves ? NormedRows{saving.save(stream, rows, pass), input.inv_rms, {}} : NormedRows{};

@@ -162,14 +162,4 @@ void NoNorm::backward(Stream& stream, const Tensor& dy, const Input&, const Tens
   else copy(stream, dy, dx);
 }
 
-ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype, const scaling::Pass& pass, bool keep) {
-  ops::QuantizeSpec none;
-  none.format = dtype;
-  return ops::make_sink(stream, none,
-                        {.shape = shape,
-                         .dtype = dtype,
-                         .cols_region = keep ? pass.keep : Region(Lifetime::scratch),
-                         .category = keep ? Category::activations : Category::temporaries});
-}
-
 }  // namespace octet::nn

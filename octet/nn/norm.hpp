@@ -95,7 +95,4 @@ class NoNorm {
   void visit(Visitor&) {}
 };
 
-/// A sink for values that are not quantized: plain storage in the pass's region when `keep`, in scratch otherwise.
-ops::Sink plain_sink(Stream&, Shape, DType, const scaling::Pass&, bool keep);
-
 }  // namespace octet::nn

@@ -22,8 +22,8 @@ class Visitor {
   virtual void adapter(Parameter& p) { parameter(p); }
   /// The following layers are divided by the members of this partition. Of one member, each of the model's members computes its own rows.
   virtual void members(const Partition&) {}
-  /// Members of a partition gather the rows that this layer reads.
-  virtual void gathers(const LinearSite&) {}
+  /// Members of a partition gather the rows that this layer reads. With columns_again, backward gathers them for its columns alone, too.
+  virtual void gathers(const LinearSite&, bool /*columns_again*/) {}
   virtual void weight(Weight&) {}
   virtual void linear(LinearSite&) {}
 };

@@ -21,7 +21,7 @@ Axes::Axes(comm::Communicator* all, const RanksConfig& c, const CommConfig& wire
   partition_ = partition_of(tensor(), wires.tensor), sequences_ = sequences_of(context());
   const bool of_rows = divides_layers() && wires.turns;
   const bool of_experts = divides_experts() && (wires.turns || (folds(c.schedule) && c.pipeline > 1));
-  turns_ = of_rows || of_experts ? std::make_unique<InTurn>() : std::make_unique<Turns>();
+  turns_ = of_rows || of_experts ? std::make_unique<InTurn>(!of_rows) : std::make_unique<Turns>();
   turns_of_rows_ = of_rows ? turns_.get() : &apart();
   expert_exchange_ = experts_of(experts(), wires.experts, *turns_, c.expert_room);
   if (divides_experts() && divides_layers()) join_parts(c);

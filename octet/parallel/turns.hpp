@@ -36,6 +36,8 @@ class Turns {
 
   /// Whether passes are to be given in pairs.
   virtual bool pairs() const { return false; }
+  /// Whether all exchanges at which they take turns are of experts.
+  virtual bool of_experts() const { return false; }
   /// Whether two passes run now, so that exchanges are begun and finished apart.
   virtual bool running() const { return false; }
   /// Both passes, to their ends. The first one begins.
@@ -50,7 +52,9 @@ Turns& apart();
 /// Passes in turn. Where ranks have equal passes, all of them take the same turns.
 class InTurn final : public Turns {
  public:
+  explicit InTurn(bool of_experts) : of_experts_(of_experts) {}
   bool pairs() const override { return true; }
+  bool of_experts() const override { return of_experts_; }
   bool running() const override { return other_ != nullptr; }
   void run(const Pass& first, const Pass& second, const Piece&) override;
   void pass(Exchange) override;
@@ -66,7 +70,7 @@ class InTurn final : public Turns {
   Turn *first_ = nullptr, *second_ = nullptr;
   const Piece* piece_ = nullptr;
   Fiber* other_ = nullptr;  // of the second pass, while both run
-  bool in_other_ = false;
+  bool of_experts_, in_other_ = false;
   double began_ = 0;  // of the piece
 };
 

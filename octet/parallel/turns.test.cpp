@@ -12,7 +12,7 @@ using enum Turns::Exchange;
 using Words = std::vector<std::string>;
 
 TEST(Turns, APassComputesWhileAnExchangeOfTheOtherIsUnderWay) {
-  InTurn turns;
+  InTurn turns(true);
   Words order, pieces;
   const auto say = [&](const char* word) { order.emplace_back(word); };
   turns.run({.name = "a",
@@ -44,7 +44,7 @@ TEST(Turns, APassComputesWhileAnExchangeOfTheOtherIsUnderWay) {
 }
 
 TEST(Turns, AnErrorOfEitherPassEndsBoth) {
-  InTurn turns;
+  InTurn turns(true);
   for (const bool of_first : {true, false}) {
     const auto pass = [&](bool fails) {
       return [&turns, fails] {

@@ -48,17 +48,13 @@ void StepRecord::begin() {
             .before = work(),
             .updated = {},
             .told = {},
-            .sent = sent()};
-}
-
-std::int64_t StepRecord::sent() {
-  std::int64_t bytes = 0;
-  for (int c = 0; c < comm::collectives; ++c) bytes += engine().traffic(comm::Collective(c)).bytes;
-  return bytes;
+            .sent_before = SentBytes(engine()),
+            .sent_updated = {},
+            .sent_told = {}};
 }
 
 void StepRecord::updated() {
-  marks_.updated = work(), marks_.sent_updated = sent();
+  marks_.updated = work(), marks_.sent_updated = SentBytes(engine());
   shown_ = read_out(engine());
 }
 
@@ -73,7 +69,7 @@ void StepRecord::results(std::span<const data::Batch> micro_batches) {
   count_skip(micro_batches);
   recorder.loss_scale(step, shown_.loss_scale);
   if (measured(step) && !std::isfinite(shown_.parameter_squares)) finite_.of_weights();
-  marks_.told = work() - marks_.updated, marks_.sent_told = sent() - marks_.sent_updated;
+  marks_.told = work() - marks_.updated, marks_.sent_told = SentBytes(engine()) - marks_.sent_updated;
 }
 
 void StepRecord::count_skip(std::span<const data::Batch> micro_batches) {
@@ -91,8 +87,7 @@ void StepRecord::count_skip(std::span<const data::Batch> micro_batches) {
 void StepRecord::end() {
   const std::int64_t step = run_.at.step;
   ran_ = promised_part(work() - marks_.before - marks_.told);
-  // A replayed part makes no calls, and a plan has no bytes that depend on data: where there are such bytes, nothing is replayed.
-  sent_ = std::max(ran_.sent_bytes, sent() - marks_.sent - marks_.sent_told);
+  sent_ = (SentBytes(engine()) - marks_.sent_before - marks_.sent_told).all();
   if (!measured(step) && shown_.step.skip == 0) keep_to_plan(ran_);
   if (step == 1) store_gemm_algorithms(open_.held(), engine().stream.device());
   event_ = event_of(shown_, step, step * config_.tokens_per_step(), engine());

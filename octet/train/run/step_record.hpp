@@ -5,6 +5,7 @@
 #include "octet/train/run/open_run.hpp"
 #include "octet/train/run/run_length.hpp"
 #include "octet/train/run/ranks/run_ranks.hpp"
+#include "octet/train/step/sent_bytes.hpp"
 
 namespace octet::train {
 
@@ -34,7 +35,6 @@ class StepRecord {
  private:
   Engine& engine() { return run_.engine.engine(); }
   Work work() { return engine().stream.work(); }
-  std::int64_t sent();
   void count_skip(std::span<const data::Batch> micro_batches);
   void keep_to_plan(const telemetry::StepWork& ran);
   void show();
@@ -48,8 +48,8 @@ class StepRecord {
   std::unique_ptr<machine::GpuMeter> gpu_;  // of this rank
   struct Marks {
     double seconds = 0, waited = 0, exchanging = 0;
-    Work before, updated, told;                              // told: exchanges of the read-out, which no plan has
-    std::int64_t sent = 0, sent_updated = 0, sent_told = 0;  // bytes of calls that the host has made, at the same times
+    Work before, updated, told;  // told: exchanges of the read-out, which no plan has
+    SentBytes sent_before, sent_updated, sent_told;
   };
   Marks marks_;
   Readout shown_;

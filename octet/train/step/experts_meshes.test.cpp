@@ -171,6 +171,30 @@ TEST(ExpertsOnMeshes, ADispatchIsUnderWayDuringTheAttentionOfTheOtherMicroBatch)
   });
 }
 
+// Of two micro-batches on one stage: "pass piece", in their order.
+std::vector<std::string> pieces_in_turn(EngineConfig config, const Mesh& mesh) {
+  config.shape.tied = false, config.comm.turns = true;
+  std::vector<std::string> out;
+  on_mesh(config, mesh, [&](Engine& e, int rank) {
+    StepRunner runner = begin_steps(e);
+    Timeline timeline;
+    runner.run(std::vector{random_batch(1, 32, 61, 1), random_batch(1, 32, 61, 2)}, {.learning_rate = 1e-3, .listener = &timeline});
+    if (rank == 0) std::ranges::transform(timeline.pieces, std::back_inserter(out), &Timeline::Span::name);
+  });
+  return out;
+}
+
+TEST(ExpertsOnMeshes, PiecesOfOneStageHaveTheNamesOfWhatTheyCompute) {
+  const std::vector<std::string> of_experts = pieces_in_turn(config_of("bf16"), {.data = 2, .expert = 2}),
+                                 of_layers = pieces_in_turn(small_engine("llama", "bf16"), {.tensor = 2});
+  ASSERT_GT(of_experts.size(), 2u);
+  EXPECT_EQ(of_experts[0], "forward of micro-batch 1 attention");
+  EXPECT_EQ(of_experts[1], "backward of micro-batch 0 experts");
+  EXPECT_TRUE(std::ranges::none_of(of_experts, [](const std::string& s) { return s.ends_with("computation"); }));
+  ASSERT_GT(of_layers.size(), 2u);
+  EXPECT_TRUE(std::ranges::all_of(of_layers, [](const std::string& s) { return s.ends_with("computation"); }));
+}
+
 TEST(ExpertsOnMeshes, AScheduleOfStagesHasNoEffectOnOneStage) {
   EngineConfig config = config_of("fp32");
   const Mesh mesh{.data = 2, .zero = 3, .expert = 2};

@@ -111,7 +111,7 @@ void Pipeline::compute(const PipelineAction& a, const Course& course, std::span<
 // of their turns, and side work of one is beside that of the other.
 void Pipeline::pair(const PipelineAction& a, const PipelineAction& b, const Course& course, std::span<const data::Batch> batches,
                     const Step& step) {
-  const bool of_experts = shape_.parts() > 1;
+  const bool of_experts = turns_.of_experts();
   turns_.run({.name = format("forward of micro-batch {}", a.micro_batch),
               .work = [&] { compute(a, course, batches, step); },
               .resumed =

@@ -16,23 +16,30 @@ class Collect final : public nn::Visitor {
  public:
   Collect(std::int64_t tokens, DType activations) : tokens_(tokens), values_(to_text(activations)) {}
   void block(int number) override { block_ = number; }
-  void gathers(const nn::LinearSite& l) override { add(l, nn::Operand::activation); }
+  // Forward may read values of rows of which backward reads codes.
+  void gathers(const nn::LinearSite& l, bool columns_again) override {
+    const nn::OperandRequest forward{}, backward{.rows = false};
+    if (!columns_again || as_codes(l, forward) == as_codes(l, backward)) return add(l, forward);
+    add(l, forward, " in forward"), add(l, backward, " in backward");
+  }
   // One with its own columns of the weight reads gathered gradients.
   void linear(nn::LinearSite& l) override {
     const Cut& cut = l.weight().parameter().cut;
-    if (block_ >= 0 && cut.alone > 0 && cut.pieces[0].run < cut.pieces[0].count) add(l, nn::Operand::gradient);
+    if (block_ >= 0 && cut.alone > 0 && cut.pieces[0].run < cut.pieces[0].count) add(l, {.tensor = nn::Operand::gradient});
   }
   std::vector<Group> all;
 
  private:
-  void add(const nn::LinearSite& l, nn::Operand of) {
-    const bool gradient = of == nn::Operand::gradient;
-    const ops::QuantizeSpec spec = l.spec(of, scaling::recomputing);
-    const Shape all{tokens_, gradient ? l.out() : l.in()};
-    const std::string tensor = format("{} of {}", gradient ? "dy" : "x", scaling::pattern_of(l.path()));
-    if (nn::gathers_codes(l, {.tensor = of}, spec, all))
-      add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
-    else if (spec.quantizes() && l.reads_values({.tensor = of}))
+  bool as_codes(const nn::LinearSite& l, const nn::OperandRequest& r) const {
+    const Shape all{tokens_, r.tensor == nn::Operand::gradient ? l.out() : l.in()};
+    return nn::gathers_codes(l, r, l.spec(r.tensor, scaling::recomputing), all);
+  }
+  void add(const nn::LinearSite& l, const nn::OperandRequest& of, std::string_view where = "") {
+    const bool gradient = of.tensor == nn::Operand::gradient;
+    const ops::QuantizeSpec spec = l.spec(of.tensor, scaling::recomputing);
+    const std::string tensor = format("{} of {}{}", gradient ? "dy" : "x", scaling::pattern_of(l.path()), where);
+    if (as_codes(l, of)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    else if (spec.quantizes() && l.reads_values(of))
       add(values_, gradient ? "adapters read values of it" : "forward reads values of it", tensor);
     else add(values_, why_values(spec), tensor);
   }
