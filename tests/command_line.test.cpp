@@ -85,7 +85,7 @@ TEST_F(CommandLine, LeadsFromTextToAReport) {
   const std::string greedy = " --temperature 0 --tokens 9 --threads 1",
                     lines = succeed("generate runs/fp8 --prompts prompts.jsonl --batch 2" + greedy).out;
   EXPECT_EQ(std::ranges::count(lines, '\n'), 3) << lines;
-  EXPECT_TRUE(has(lines, "\"tokens\":9,\"end\":\"length\"")) << lines;
+  EXPECT_TRUE(lines.starts_with("{\"prompt\":\"count\",\"text\":\"") && lines.ends_with("\",\"tokens\":9,\"end\":\"length\"}\n")) << lines;
   EXPECT_EQ(succeed("generate runs/fp8 --prompts prompts.jsonl --batch 1" + greedy).out, lines) << "each text alone";
   EXPECT_EQ(std::ranges::count(succeed("generate runs/fp8 --prompts prompts.jsonl --cache e4m3" + greedy).out, '\n'), 3);
   const Ended chat = testing::run_child(

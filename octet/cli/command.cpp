@@ -13,6 +13,8 @@
 #include <system_error>
 
 #include "octet/base/output.hpp"
+#include "octet/config/nearest_key.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::cli {
 namespace {
@@ -50,7 +52,15 @@ int without_mark(int argc, char** argv) {
   return argc - 1;
 }
 
-// The message for an option that the subcommand does not have: the option and the nearest one.
+// The key of a run that such an option would set, if the subcommand sets keys and has no option that is a letter away.
+std::string key_instead(std::string_view word, const std::vector<std::string>& options) {
+  const auto typo = [&](const std::string& option) { return edit_distance(word, option) <= 1; };
+  if (std::ranges::find(options, "--set") == options.end() || std::ranges::any_of(options, typo)) return "";
+  const train::RunConfig run;
+  return config::key_for_option(config::gather(run), word.substr(2));
+}
+
+// The message for an option that the subcommand does not have: the option and its key, or the nearest one.
 std::string unknown_option(const CLI::App& command, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
@@ -58,6 +68,8 @@ std::string unknown_option(const CLI::App& command, int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string_view word(argv[i], std::min(std::strlen(argv[i]), std::strcspn(argv[i], "=")));
     if (!word.starts_with("--") || std::find(names.begin(), names.end(), word) != names.end()) continue;
+    if (const std::string key = key_instead(word, names); !key.empty())
+      return format("there is no option `{}`; set its key, --set {}=...", printable(word), key);
     const std::string near = nearest_of(word, names);
     return format("there is no option `{}`{}", printable(word), near.empty() ? "" : "; did you mean `" + near + "`?");
   }

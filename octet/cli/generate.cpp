@@ -30,7 +30,7 @@ class Writer {
     first_ = false;
     return !text_.stopped();
   }
-  void finish() { output::write((as_text_ ? text_.finish() : "") + "\n"); }
+  void finish() { output::write((as_text_ ? text_.finish() : "") + "\n"), output::finish(); }
 
  private:
   bool as_text_, first_ = true;
@@ -76,7 +76,7 @@ std::vector<std::string> read_prompts(const std::string& path) {
     return true;
   };
   data::each_line(false, "each line is an object {\"prompt\": \"...\"}", read_file(path, most_bytes), path, 1, take);
-  if (out.empty()) throw DataError(format("{} has no prompts; each line is an object {{\"prompt\": \"...\"}}", printable(path)));
+  if (out.empty()) throw DataError(format("{} has no prompts; each line is an object {\"prompt\": \"...\"}", printable(path)));
   return out;
 }
 
@@ -93,7 +93,7 @@ struct Line {
   std::string json(train::GenerationEnd end) {
     text += shown.finish();
     const auto quoted = [](const std::string& s) { return json::quoted(s, json::Invalid::replace); };
-    return format("{{\"prompt\":{},\"text\":{},\"tokens\":{},\"end\":{}}}\n", quoted(prompt), quoted(text), tokens,
+    return format("{\"prompt\":{},\"text\":{},\"tokens\":{},\"end\":{}}\n", quoted(prompt), quoted(text), tokens,
                   quoted(std::string(name(end))));
   }
 };

@@ -32,40 +32,75 @@ std::vector<std::string> keys_of(const Section& section) {
   return out;
 }
 
-std::string shortest_abbreviated(std::string_view word, const std::vector<std::string>& keys) {
+/// The shortest of the keys whose last name `fits`.
+template <class Fits>
+std::string shortest_that(const std::vector<std::string>& keys, const Fits& fits) {
   std::string best;
-  for (const auto& key : keys) {
-    const auto name = last_name(key);
-    const bool fits = abbreviates(word, name) || abbreviates(name, word);
-    if (fits && (best.empty() || key.size() < best.size())) best = key;
+  for (const auto& key : keys)
+    if (fits(last_name(key)) && (best.empty() || key.size() < best.size())) best = key;
+  return best;
+}
+
+std::string shortest_abbreviated(std::string_view word, const std::vector<std::string>& keys) {
+  return shortest_that(keys, [&](std::string_view name) { return abbreviates(word, name) || abbreviates(name, word); });
+}
+
+/// Of the keys with this last name the one in the nearest section, else the first one.
+std::string same_last_name(std::string_view key, const std::vector<std::string>& keys) {
+  std::string best;
+  std::ptrdiff_t most = -1;
+  for (const auto& known : keys) {
+    if (last_name(known) != last_name(key)) continue;
+    const auto shared = std::mismatch(key.begin(), key.end(), known.begin(), known.end()).first - key.begin();
+    if (shared > most) most = shared, best = known;
   }
   return best;
 }
 
-std::string same_last_name(std::string_view word, const std::vector<std::string>& keys) {
-  const auto at = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return last_name(key) == word; });
-  return at == keys.end() ? "" : *at;
+std::string initials(std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i)
+    if (i == 0 || name[i - 1] == '_') out += name[i];
+  return out;
+}
+
+/// A key whose last name has these initials: "lr" and "learning_rate"; or whose last name the word lengthens by whole words: "batch_size"
+/// and "batch", "num_heads" and "heads".
+std::string same_words(std::string_view word, const std::vector<std::string>& keys) {
+  constexpr std::size_t longest_count = 4;  // "num_", "max_"; a longer word in front has a meaning of its own
+  if (word.size() < 2) return "";
+  if (auto found = shortest_that(keys, [&](std::string_view name) { return initials(name) == word; }); !found.empty()) return found;
+  if (auto found = shortest_that(keys, [&](std::string_view name) { return word.starts_with(std::string(name) + "_"); }); !found.empty())
+    return found;
+  return shortest_that(
+      keys, [&](std::string_view name) { return word.ends_with("_" + std::string(name)) && word.size() - name.size() <= longest_count; });
 }
 
 std::string find(const Section& root, std::string_view key) {
   if (key.size() > 128) return "";  // no name is that long, and the distance is quadratic
   const auto parent = key.find('.') == std::string_view::npos ? std::string_view() : section_key(key);
-  if (const Section* section = find_section(root, parent)) {
+  const auto word = last_name(key);
+  std::vector<std::string> all;
+  add_all_keys(root, all);
+  if (auto found = same_last_name(key, all); !found.empty()) return found;
+  const Section* section = find_section(root, parent);
+  if (section) {
     const auto siblings = keys_of(*section);
     std::vector<std::string_view> names;
     for (const auto& sibling : siblings) names.push_back(last_name(sibling));
-    if (const auto name = nearest_of(last_name(key), names); !name.empty()) return same_last_name(name, siblings);
-    if (auto found = shortest_abbreviated(last_name(key), siblings); !found.empty()) return found;
+    if (const auto name = nearest_of(word, names); !name.empty()) return same_last_name(name, siblings);
+    if (auto found = same_words(word, siblings); !found.empty()) return found;
   }
-  std::vector<std::string> all;
-  add_all_keys(root, all);
-  // A prefix that all keys share makes none of them nearer.
+  if (auto found = same_words(word, all); !found.empty()) return found;
+  if (section)
+    if (auto found = shortest_abbreviated(word, keys_of(*section)); !found.empty()) return found;
+  // A prefix that all keys share makes none of them nearer, and neither does a section that exists.
   const std::size_t shared = root.key.empty() ? 0 : root.key.size() + 1;
   std::vector<std::string_view> within;
   for (const auto& known : all) within.push_back(std::string_view(known).substr(shared));
-  if (const auto found = nearest_of(key.substr(std::min(shared, key.size())), within); !found.empty())
-    return std::string(key.substr(0, shared)) + std::string(found);
-  return same_last_name(last_name(key), all);
+  const auto found = nearest_of(key.substr(std::min(shared, key.size())), within);
+  const std::string near = found.empty() ? "" : std::string(key.substr(0, shared)) + found;
+  return section && edit_distance(key, near) > (word.size() + 2) / 3 ? "" : near;
 }
 
 }  // namespace
@@ -77,6 +112,17 @@ std::string suggestion(const Section& root, std::string_view key) {
   std::string keys;
   for (const auto& known : keys_of(*section)) keys += (keys.empty() ? "" : ", ") + std::string(last_name(known));
   return format("; {} has {}", section->key.empty() ? "the top level" : "`" + section->key + "`", keys);
+}
+
+std::string key_for_option(const Section& root, std::string_view option) {
+  std::string word(option);
+  std::ranges::replace(word, '-', '_');
+  std::vector<std::string> all;
+  add_all_keys(root, all);
+  std::string found = same_last_name(word, all);
+  if (found.empty()) found = same_words(word, all);
+  const Section* section = found.empty() ? nullptr : find_section(root, found);
+  return section ? keys_of(*section).front() : found;
 }
 
 }  // namespace octet::config

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/file.hpp"
+#include "octet/config/nearest_key.hpp"
 #include "octet/config/sample.test.hpp"
 #include "octet/config/write.hpp"
 
@@ -76,9 +77,22 @@ TEST(ReadToml, AnUnknownKeyIsRefusedAtItsPlaceWithTheNearestName) {
   EXPECT_EQ(refused("optim.warmup = 1"), "run.toml:1:7: unknown key `optim.warmup`; did you mean `optim.schedule.warmup`?");
   EXPECT_EQ(refused("beta2 = 0.5"), "run.toml:1:1: unknown key `beta2`; did you mean `optim.beta2`?");
   EXPECT_EQ(refused("\n[optimizer]\nbeta2 = 1"), "run.toml:2:2: unknown key `optimizer`; did you mean `optim`?");
+  EXPECT_EQ(refused("optim.steps = 1"), "run.toml:1:7: unknown key `optim.steps`; did you mean `steps`?");
+  EXPECT_EQ(refused("lr = 1"), "run.toml:1:1: unknown key `lr`; did you mean `optim.learning_rate`?");
+  EXPECT_EQ(refused("optim.warmup_steps = 1"), "run.toml:1:7: unknown key `optim.warmup_steps`; did you mean `optim.schedule.warmup`?");
+  EXPECT_EQ(refused("max_steps = 1"), "run.toml:1:1: unknown key `max_steps`; did you mean `steps`?");
+  EXPECT_EQ(refused("optim.dim = 1"), "run.toml:1:7: unknown key `optim.dim`; `optim` has learning_rate, beta2, schedule");
   EXPECT_EQ(refused("zzz = 1"),
             "run.toml:1:1: unknown key `zzz`; the top level has steps, offset, factor, fused, name, format, keep, optim");
   EXPECT_EQ(refused("[optim]\nzzz = 1"), "run.toml:2:1: unknown key `optim.zzz`; `optim` has learning_rate, beta2, schedule");
+}
+
+TEST(ReadToml, AnOptionThatNamesAKeyFindsIt) {
+  Sample c;
+  const Section root = gather(Ref(c));
+  for (const auto& [option, key] : {std::pair("learning-rate", "optim.learning_rate"), {"lr", "optim.learning_rate"},
+                                    {"warmup-steps", "optim.schedule.warmup"}, {"optim", "optim.learning_rate"}, {"zzz", ""}})
+    EXPECT_EQ(key_for_option(root, option), key) << option;
 }
 
 TEST(ReadToml, OfSeveralMistakesTheFirstInTheTextIsNamed) {

@@ -6,6 +6,7 @@
 #include "octet/base/text.hpp"
 #include "octet/data/corpus.testing.hpp"
 #include "octet/data/dataset.hpp"
+#include "octet/data/eval_batches.hpp"
 #include "octet/data/pair_rows.hpp"
 #include "octet/data/pairs.testing.hpp"
 #include "octet/data/tokenize.hpp"
@@ -89,6 +90,9 @@ TEST(Conversation, WindowsHaveAnswersAsTargets) {
   for (const std::int32_t id : batch.targets) targets += id < 0 ? "" : std::string(1, char(id));
   EXPECT_EQ(inputs, text.substr(0, text.size() - 1));
   EXPECT_EQ(targets, "one.two.");
+  require_targets(EvalBatches(windows, 1, 0), dataset, "held-out");
+  const Windows question(dataset, {{0, 19}}, 18, "held-out", Documents::masked);  // "<user>q.<assistant>"
+  EXPECT_THROW(require_targets(EvalBatches(question, 1, 0), dataset, "held-out"), ConfigError) << "no window has an answer";
 }
 
 std::string pair_text(const std::string& line) {

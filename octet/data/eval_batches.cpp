@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "octet/base/check.hpp"
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/data/dataset.hpp"
 
 namespace octet::data {
 
@@ -27,6 +30,15 @@ Batch EvalBatches::operator[](std::uint64_t number) const {
     all_->read(sample * step + sample * rest / samples_, batch, r);
   }
   return batch;
+}
+
+void require_targets(const EvalBatches& batches, const Dataset& dataset, const char* part) {
+  for (std::uint64_t i = 0; i < batches.size(); ++i)
+    if (batches[i].counted() > 0) return;
+  throw ConfigError(
+      format("the {} part of '{}' has no targets, so it has no loss: its windows end before an answer; raise data.eval_fraction (eval: "
+             "--held-out) or data.sequence_length (eval: --sequence)",
+             part, printable(dataset.folder())));
 }
 
 }  // namespace octet::data

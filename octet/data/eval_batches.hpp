@@ -25,4 +25,8 @@ class EvalBatches {
   std::uint64_t rows_, samples_;  // of a batch, and those that are shown
 };
 
+/// Throws ConfigError when the batches have no target, as those of conversations whose windows end before an answer: there is no loss then.
+/// `part` names them in the message ("held-out").
+void require_targets(const EvalBatches&, const Dataset&, const char* part);
+
 }  // namespace octet::data

@@ -167,8 +167,8 @@ Manifest read_manifest(const std::string& folder, const std::string& key) {
   const std::string path = (fs::path(folder) / Manifest::file_name).string();
   if (!exists(folder))
     throw ConfigError(
-        format("{}: there is no folder '{}'; name another with --data, or make it with `octet tokenize --input 'docs/**/*.md' --output {}`",
-               key, printable(folder), printable(folder)));
+        format("{}: there is no folder '{}'; name another{}, or make it with `octet tokenize --input 'docs/**/*.md' --output {}`", key,
+               printable(folder), key == "data.path" ? " with --data" : "", printable(folder)));
   if (!is_folder(folder)) refuse_file_for_folder(folder, key);
   if (!exists(path)) refuse_unfinished(folder, key);
   return parse(with_remedy("copy the dataset again, or run `octet tokenize` again", [&] { return read_file(path, most_bytes); }), path);

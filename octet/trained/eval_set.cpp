@@ -63,9 +63,11 @@ void require_finite(train::Engine& engine, const data::EvalBatches& batches, con
 
 data::EvalBatches EvalSet::batches(const data::Dataset& dataset) const {
   const data::TokenRanges part = all ? data::TokenRanges{{0, dataset.token_count()}} : data::split_documents(dataset, fraction).held_out;
-  const data::Windows windows(dataset, part, sequence, all ? "whole" : "held-out",
-                              document_mask ? data::Documents::masked : data::Documents::joined);
-  return data::EvalBatches(windows, batch, tokens);
+  const char* const name = all ? "whole" : "held-out";
+  const data::Windows windows(dataset, part, sequence, name, document_mask ? data::Documents::masked : data::Documents::joined);
+  data::EvalBatches out(windows, batch, tokens);
+  data::require_targets(out, dataset, name);
+  return out;
 }
 
 }  // namespace octet::trained

@@ -10,6 +10,8 @@ std::vector<Case> command_lines() {
       {"command_of_escape_bytes", "\x1b[31mtrain", usage, {"no command `\\x1b[31mtrain`", "octet --help"}},
       {"empty_command", "\"\"", usage, {"no command ``", "octet --help"}},
       {"unknown_option", "train --stpes 3", usage, {"no option `--stpes`", "did you mean `--steps`?", "octet train --help"}},
+      {"option_that_is_a_key", "train --batch-size 3", usage, {"no option `--batch-size`", "--set train.batch=", "octet train --help"}},
+      {"option_that_is_a_section", "train --recipe current", usage, {"no option `--recipe`", "--set recipe.name="}},
       {"option_that_is_no_integer", "train --steps x", usage, {"--steps", "octet train --help"}},
       {"option_below_its_range", "train tiny.toml --steps -3", usage, {"--steps", "at least 1", "octet train --help"}},
       {"option_beyond_64_bits",

@@ -26,7 +26,7 @@ Case line(std::string name, std::string text, std::vector<std::string> says) {
 
 std::vector<Case> of_facts() {
   return {
-      {"run_nowhere", "report nowhere", ExitCode::usage, {"nowhere: ", "run.json", "name the folder of a run"}},
+      {"run_nowhere", "report nowhere", ExitCode::usage, {"nowhere: ", "there is no such folder", "name the folder of a run"}},
       {"run_that_is_a_dataset", "report data", ExitCode::usage, {"data: ", "run.json", "name the folder of a run"}},
       {"run_that_is_a_file", "report tiny.toml", ExitCode::usage, {"tiny.toml: ", "run.json", "name the folder of a run"}},
       report("facts_empty", {facts, "a JSON object must begin here", remedy}, [](const Place& p) { p.write(facts, ""); }),

@@ -65,7 +65,7 @@ void write_machine(Markup& m, const RunFacts& run) {
   pair(m, "heads, key-value heads", format("{}, {}", run.model.heads, run.model.kv_heads));
   pair(m, "vocabulary, context", format("{}, {}", grouped(run.model.vocabulary), grouped(run.model.context)));
   pair(m, "tokens per step", grouped(run.tokens_per_step));
-  pair(m, "matmul work per step", scaled_text(run.flops_per_step) + "FLOP");
+  pair(m, "work per step", scaled_text(run.flops_per_step) + "FLOP");
 }
 
 }  // namespace

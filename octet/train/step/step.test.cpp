@@ -454,6 +454,12 @@ TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
   EXPECT_NE(refusal(little).find("set train.batch = 1 and train.accumulate = 64"), std::string::npos) << refusal(little);
   EXPECT_NE(refusal(less).find("at any batch size: set optim.level"), std::string::npos) << refusal(less);
   EXPECT_EQ(refusal(less).find("train.batch"), std::string::npos) << refusal(less);
+
+  EXPECT_EQ(dry.smaller_states,
+            (std::vector<std::string>{"optim.level = \"O3\"", "recipe.weights = \"on_demand\"", "optim.offload = true on a GPU"}));
+  config.optimizer->level = optim::Level::O3, config.precision.weights = scaling::WeightCodes::on_demand;
+  EXPECT_EQ(dry_run(config, {}, 64, 1).smaller_states, std::vector<std::string>{"optim.offload = true on a GPU"})
+      << "what the run has already is no remedy";
 }
 
 TEST_P(EveryRecipe, AStepThatWasStoppedBetweenMicroBatchesLeavesNoTrace) {

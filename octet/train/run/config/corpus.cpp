@@ -72,6 +72,7 @@ Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t v
                                  c.sequence_length, "held-out", c.documents(), eval_dataset_ ? pairs() - pairs_of(*eval_dataset_) : 0);
   for (const data::Mixture::Text& t : training_.texts()) tell_left_out(*t.samples, "training", c.sequence_length);
   if (held_out_) tell_left_out(*held_out_, "held-out", c.sequence_length);
+  if (held_out_) data::require_targets(*held_out(1), eval_dataset_ ? *eval_dataset_ : dataset_, "held-out");
 }
 
 std::vector<const data::Dataset*> Corpus::datasets() const {

@@ -139,6 +139,16 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
                          fixed(100 * step.emulated_flops / step.gemm_flops, 0))});
 }
 
+std::vector<std::string> smaller_states(const EngineConfig& c) {
+  std::vector<std::string> out;
+  if (!c.optimizer) return out;
+  if (optim::bytes_per_parameter(c.optimizer->storage()) > optim::bytes_per_parameter(optim::storage_of(optim::Level::O3)))
+    out.push_back("optim.level = \"O3\"");
+  if (c.precision.weights == scaling::WeightCodes::cached) out.push_back("recipe.weights = \"on_demand\"");
+  if (!c.optimizer->offload) out.push_back("optim.offload = true on a GPU");
+  return out;
+}
+
 }  // namespace
 
 comm::DryRunCommunicator communicator_of(const EngineConfig& c, const DryRunRank& rank) {
@@ -177,6 +187,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
   out.shared_scales = engine.shared_scales.tensors();
+  out.smaller_states = smaller_states(config);
   return out;
 }
 
@@ -191,14 +202,15 @@ std::size_t states(const MemoryPeak& memory) {
 }
 
 // Advice that helps: a smaller batch only where something else than states needs the memory.
-std::string remedies(const MemoryPeak& memory, std::size_t available, const LoopConfig& loop) {
-  const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
-  if (fixed > available)
+std::string remedies(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
+  const std::size_t total = dry.memory.total, fixed = states(dry.memory), of_batch = total - std::min(total, fixed);
+  if (fixed > available) {
+    const std::string settings = joined(dry.smaller_states);
     return format(
-        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.level = \"O3\", "
-        "recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
+        "weights, gradients and optimizer states alone need {}, at any batch size: {}use a smaller model; see "
         "docs/recipes.md#memory",
-        bytes_text(double(fixed)));
+        bytes_text(double(fixed)), settings.empty() ? "" : "set " + settings + ", or ");
+  }
   const std::string more =
       "use a shorter data.sequence_length, a smaller model, or see docs/recipes.md#memory on model.recompute, recipe.weights and optim";
   if (loop.batch <= 1) return more;
@@ -223,7 +235,7 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
     if (dry.memory.by_category[c] * 5 > dry.memory.total)
       largest += format("{}{} {}", largest.empty() ? "" : ", ", name(Category(c)), bytes_text(double(dry.memory.by_category[c])));
   throw DeviceError(format("the run needs {} of memory ({}) and {} are free: {}", bytes_text(double(dry.memory.total)), largest,
-                           bytes_text(double(available)), remedies(dry.memory, available, loop)));
+                           bytes_text(double(available)), remedies(dry, available, loop)));
 }
 
 void require_native(const DryRun& dry, const scaling::PrecisionConfig& config) {

@@ -16,6 +16,7 @@ struct DryRun {
   std::vector<scaling::Slot> quantizers;
   std::vector<std::string> shared_scales{};             // SharedScales::tensors()
   std::array<comm::Traffic, comm::collectives> sent{};  // by one rank in a step, by collective: in all Work::sent_bytes of it
+  std::vector<std::string> smaller_states{};            // settings that the run does not have, and with which its states need less memory
 };
 
 /// One of the ranks of a dry run: the first one of a stage.
