@@ -155,7 +155,11 @@ void NoNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) c
   sum.known = false;
 }
 
-void NoNorm::forward(Stream& stream, Input& x, ops::Sink& y) const { ops::quantize(stream, x.x, y); }
+// Values beside codes, which forward may read, are no work of quantize().
+void NoNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
+  if (y.spec.quantizes() && y.plain) copy(stream, x.x, y.plain);
+  ops::quantize(stream, x.x, y);
+}
 
 void NoNorm::backward(Stream& stream, const Tensor& dy, const Input&, const Tensor& dx, bool accumulate) {
   if (accumulate) ops::add(stream, dx, dy, dx);

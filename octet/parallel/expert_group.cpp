@@ -51,10 +51,11 @@ void count_choices(Stream& stream, const Tensor& chosen, const Tensor& counts) {
 // The second round of a plan is there for its memory.
 bool only_planned(const Stream& stream, const nn::ExpertExchange::Leaving& l) { return stream.device() == Device::null && !l.alone; }
 
-// A plan does not know what tokens choose.
+// A plan does not know what tokens choose. Rounded up, rows of few tokens would be more than these can send.
 nn::ExpertExchange::Round planned_round(std::int64_t tokens, const ExpertRoom& r) {
   const double rows = double(tokens) * visit_chance(r.choices, r.experts, r.experts_of_rank());
-  const std::vector<std::int64_t> each(std::size_t(r.ranks), std::lround(rows));
+  const std::int64_t most = tokens * std::min(r.choices, r.ranks) / r.ranks;
+  const std::vector<std::int64_t> each(std::size_t(r.ranks), std::min<std::int64_t>(std::lround(rows), most));
   return {.tokens = {0, tokens}, .out = each, .in = each, .choices = tokens * r.choices};
 }
 

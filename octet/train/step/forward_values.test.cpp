@@ -32,8 +32,11 @@ EngineConfig with_gelu(const std::string& recipe, const nn::Recompute& recompute
 EngineConfig with_swiglu(const std::string& recipe, const nn::Recompute& recompute = {}) {
   return small_engine("llama", recipe, recompute);
 }
+EngineConfig without_first_norms(const std::string& recipe, const nn::Recompute& recompute = {}) {
+  return small_engine("olmo2", recipe, recompute);
+}
 
-constexpr auto every_model = {with_swiglu, with_gelu, with_experts, with_latents};
+constexpr auto every_model = {with_swiglu, with_gelu, with_experts, with_latents, without_first_norms};
 const std::vector<std::string> some_parts[] = {{}, {"norm"}, {"activation"}, {"mlp", "attention"}, {"block"}};
 
 class ForwardValues : public ::testing::TestWithParam<const char*> {};

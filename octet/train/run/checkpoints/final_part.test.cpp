@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "octet/telemetry/run_record.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 
 namespace octet::train {
@@ -99,6 +100,28 @@ TEST_P(ResumedFinalPart, IsBitForBitTheRunThatNeverStopped) {
     runs.train(cut);
     expect_same_run(whole, cut, 9);
   }
+}
+
+// A signal in the middle of step 7, whose engine is the other one already.
+struct StopIn7 final : StepHook {
+  void before(const StepInputs& in) override {
+    if (in.step == 7) request_stop();
+  }
+  bool changes_weights() const override { return false; }
+};
+
+TEST_P(ResumedFinalPart, ContinuesAfterASignalInItsFirstStep) {
+  FinalRuns runs(GetParam().first, GetParam().second);
+  const std::string whole = runs.train().folder;
+  runs.config.checkpoint.every = 4;
+  StopIn7 hook;
+  const Corpus corpus(runs.config.data, runs.config.train, runs.config.model.shape().vocabulary);
+  const Outcome stopped = Trainer(runs.config, corpus, {.console = Console::Kind::quiet, .hook = &hook}).run();
+  withdraw_requests();
+  EXPECT_EQ(stopped.state, telemetry::RunState::stopped);
+  EXPECT_EQ(stopped.end.step, 6);
+  runs.train(stopped.folder);
+  expect_same_run(whole, stopped.folder, 9);
 }
 
 TEST(FinalPart, OfAResumedRunMayBeginElsewhereOrNotAtAll) {

@@ -1,14 +1,17 @@
 #include "octet/train/run/checkpoints/resume.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/config/attributes.hpp"
 #include "octet/config/write.hpp"
+#include "octet/health/text_state.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/parallel/long_work.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
 
 namespace octet::train {
 namespace {
@@ -63,6 +66,34 @@ RunConfig config_of(const Manifest& manifest, const std::string& checkpoint) {
     throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
   }
   return out;
+}
+
+namespace {
+
+// "" where an earlier version wrote the checkpoint, and a step that was stopped could not tell.
+std::string recipe_in(const StateFiles& files, const RunConfig& then) {
+  const auto found = files.find("run.final_precision.on");
+  std::int64_t on = 0;
+  if (!found || found->bytes.size() != sizeof on) return "";
+  std::memcpy(&on, found->bytes.data(), sizeof on);
+  return on == 0 ? then.recipe.recipe : scaling::has_final_part(then.recipe) ? then.recipe.final_recipe : "";
+}
+
+std::vector<std::string> safer_layers_in(const StateFiles& files) {
+  const auto found = files.find("recovery.safer");
+  if (!found) return {};
+  std::vector<double> bytes(found->bytes.size() / sizeof(double));
+  if (!bytes.empty()) std::memcpy(bytes.data(), found->bytes.data(), bytes.size() * sizeof(double));
+  return health::texts_of(bytes);
+}
+
+}  // namespace
+
+PrecisionNow precision_of(const Manifest& manifest, const std::string& checkpoint) {
+  const RunConfig then = config_of(manifest, checkpoint);
+  const StateFiles files(checkpoint, manifest);
+  const std::string recipe = recipe_in(files, then);
+  return {recipe.empty() ? recipe_of_step(then, manifest.step) : recipe, safer_layers_in(files)};
 }
 
 void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {

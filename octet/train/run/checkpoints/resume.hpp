@@ -7,6 +7,7 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/checkpoint/store.hpp"
+#include "octet/train/run/engine/layer_change.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::train {
@@ -23,6 +24,9 @@ std::int64_t sequences_per_step(const RunConfig&);
 
 /// The configuration of the run when it saved this checkpoint, in the folder `checkpoint`. Throws DataError where it cannot be read.
 RunConfig config_of(const Manifest&, const std::string& checkpoint);
+
+/// The precision of the engine whose state this checkpoint is.
+PrecisionNow precision_of(const Manifest&, const std::string& checkpoint);
 
 /// Throws ConfigError naming the keys that differ from the checkpoint's and are fixed (config::OnResume), and DataError when the text is
 /// another one. With another ranks.data, train.batch and train.accumulate may differ, too, if a step has as many sequences as before; else

@@ -3,7 +3,6 @@
 #include "octet/machine/machine.hpp"
 #include "octet/parallel/long_work.hpp"
 #include "octet/train/run/folder/foreign_folder.hpp"
-#include "octet/train/run/engine/layer_change.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::train {
@@ -21,7 +20,7 @@ Resumed resumed_run(const std::string& folder, const RunConfig& config, const Co
   if (!out.checkpoint) return out;
   const std::string path = store.path(out.checkpoint->step);
   require_same_run(config, to_text(corpus.fingerprint()), *out.checkpoint, path);
-  out.precision = {recipe_of_step(config_of(*out.checkpoint, path), out.checkpoint->step), safer_layers_of(path, *out.checkpoint)};
+  out.precision = precision_of(*out.checkpoint, path);
   return out;
 }
 

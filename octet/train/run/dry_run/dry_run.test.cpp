@@ -103,5 +103,14 @@ TEST(DryRun, ARecipeInWhichNoLayerFitsIsRefusedUnlessLayersAreKeptByName) {
             std::string::npos);
 }
 
+// Its choices reach fewer ranks than there are.
+TEST(DryRun, OfASampledTokenHasNoMoreRowsForExpertsThanItSends) {
+  EngineConfig c = testing::small_engine("qwen3_moe", "bf16");
+  c.shape.experts = {.number = 4, .chosen = 2, .width = 64};
+  c.planned_ranks = 4, c.ranks.expert = 4, c.sampled = 8;
+  EXPECT_NO_THROW(dry_run(c, gpu, 2, 1));
+  EXPECT_NO_THROW(dry_run(c, {}, 2, 1));
+}
+
 }  // namespace
 }  // namespace octet::train

@@ -1,11 +1,8 @@
 #include "octet/train/run/engine/layer_change.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "octet/health/text_state.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/checkpoint/state_files.hpp"
 
 namespace octet::train {
 namespace {
@@ -45,15 +42,6 @@ EngineConfig engine_config(const RunConfig& c, const PrecisionNow& now) {
   for (const std::string& layer : now.layers)
     out.precision.meanwhile.push_back({.path = layer, .operands = {}, .recipe = c.recovery.layers.recipe});
   return out;
-}
-
-std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Manifest& manifest) {
-  const StateFiles files(checkpoint, manifest);
-  const auto found = files.find("recovery.safer");
-  if (!found) return {};
-  std::vector<double> bytes(found->bytes.size() / sizeof(double));
-  if (!bytes.empty()) std::memcpy(bytes.data(), found->bytes.data(), bytes.size() * sizeof(double));
-  return health::texts_of(bytes);
 }
 
 LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEngine& engine) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "octet/train/checkpoint/manifest.hpp"
 #include "octet/train/run/config/final_part.hpp"
 #include "octet/train/run/engine/run_engine.hpp"
 
@@ -15,9 +14,6 @@ struct PrecisionNow {
 };
 /// The engine's configuration then.
 EngineConfig engine_config(const RunConfig&, const PrecisionNow&);
-/// The layers that ran so when the checkpoint in this folder was made.
-std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Manifest&);
-
 /// Whether this machine can have an engine of another precision plan in place of that of the run.
 struct LayerChange {
   std::string obstacle{};  // why not; "" if it can

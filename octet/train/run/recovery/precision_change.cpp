@@ -8,8 +8,15 @@
 
 namespace octet::train {
 
-PrecisionChange::PrecisionChange(const RunConfig& config, StateOfRun& run, RunCheckpoints& checkpoints, PrecisionNow now)
-    : config_(config), run_(run), checkpoints_(checkpoints), now_(std::move(now)) {}
+PrecisionChange::PrecisionChange(const RunConfig& config, StateOfRun& run, RunCheckpoints& checkpoints, const PrecisionNow& now)
+    : config_(config), run_(run), checkpoints_(checkpoints) {
+  set(now);
+}
+
+void PrecisionChange::set(const PrecisionNow& now) {
+  now_ = now;
+  run_.at.final_precision.on = now.recipe != config_.recipe.recipe;
+}
 
 std::string PrecisionChange::take_over(const PrecisionNow& next) {
   Engine& now = run_.engine.engine();
@@ -74,7 +81,7 @@ void PrecisionChange::replace(const PrecisionNow& next, DryRun dry) {
   checkpoints_.wait_copied();
   run_.engine.replace(engine_config(config_, next), std::move(dry));
   run_.recorder.use(run_.engine.engine().precision.slots().slots());
-  now_ = next;
+  set(next);
 }
 
 }  // namespace octet::train

@@ -10,7 +10,7 @@ namespace octet::train {
 class PrecisionChange {
  public:
   /// `now`: that of the run's engine. All of them outlive this.
-  PrecisionChange(const RunConfig&, StateOfRun&, RunCheckpoints&, PrecisionNow now);
+  PrecisionChange(const RunConfig&, StateOfRun&, RunCheckpoints&, const PrecisionNow& now);
 
   const PrecisionNow& now() const { return now_; }
   /// The other engine gets the state in memory, and scales of quantizers without a past come from passes over the next data, as in the
@@ -23,6 +23,7 @@ class PrecisionChange {
   void replace(const PrecisionNow&);
 
  private:
+  void set(const PrecisionNow&);
   void replace(const PrecisionNow&, DryRun);
   void through_checkpoint(const PrecisionNow&, const std::string& reason);
   void begin_quantizers(const std::vector<scaling::QuantizerState>&);

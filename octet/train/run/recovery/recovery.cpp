@@ -4,7 +4,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
-#include "octet/train/run/engine/layer_change.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::train {
 
@@ -53,15 +53,15 @@ health::Answer Recovery::perform(const health::Request& request) {
 health::Answer Recovery::roll_back(std::int64_t before) {
   const RunCheckpoints::Found found = checkpoints_.newest_before(before);
   if (found.step < 0) return {.text = found.why};
-  const std::vector<std::string> layers = safer_layers_of(checkpoints_.path(found.step), checkpoints_.manifest(found.step));
-  precision_.replace({recipe_of_step(config_, found.step), layers});
+  const PrecisionNow then = precision_of(checkpoints_.manifest(found.step), checkpoints_.path(found.step));
+  precision_.replace(then);
   const double train_seconds = run_.at.train_seconds;
   checkpoints_.return_to(found.step, [this](StateVisitor& v) { run_.visit_rolled_back(v); });
   run_.at.train_seconds = train_seconds, end_.not_finite.clear();
   run_.engine.engine().parameters.mark_changed();
   run_.engine.begin_steps();
   return {
-      .done = true, .text = format("the run went back to the checkpoint of step {}", found.step), .back_to = found.step, .layers = layers};
+      .done = true, .text = format("the run went back to the checkpoint of step {}", found.step), .back_to = found.step, .layers = then.layers};
 }
 
 health::Answer Recovery::change_layers(const std::vector<std::string>& layers) {
