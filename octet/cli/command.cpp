@@ -52,10 +52,11 @@ int without_mark(int argc, char** argv) {
   return argc - 1;
 }
 
-// The key of a run that such an option would set, if the subcommand sets keys and has no option that is a letter away.
+// The key that such an option would set, if the subcommand configures a run and has no option that is a letter away.
 std::string key_instead(std::string_view word, const std::vector<std::string>& options) {
   const auto typo = [&](const std::string& option) { return edit_distance(word, option) <= 1; };
-  if (std::ranges::find(options, "--set") == options.end() || std::ranges::any_of(options, typo)) return "";
+  const auto has = [&](const char* option) { return std::ranges::find(options, option) != options.end(); };
+  if (!has("--set") || !has("--steps") || std::ranges::any_of(options, typo)) return "";
   const train::RunConfig run;
   return config::key_for_option(config::gather(run), word.substr(2));
 }

@@ -115,9 +115,9 @@ ExitCode examine() {
   row("memory", format("{} free", bytes_text(double(cpu::available_bytes()))));
   const ops::GemmLimit& limit = ops::measured_gemm_limit();
   row("oneDNN", ops::gemm_library());
-  const double bf16 = limit.bf16_flops_per_second / 1e9;  // 0: no kernel for this processor
-  row("GEMM", format("f32 {} GFLOP/s, {} at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
-                     bf16 > 0 ? format("bf16 {} GFLOP/s", fixed(bf16, 0)) : "bf16 not on this processor", name(limit.compute)));
+  const double f32 = limit.f32_flops_per_second / 1e9, bf16 = limit.bf16_flops_per_second / 1e9;  // 0: no kernel for this processor
+  row("GEMM", format("f32 {} GFLOP/s, {}: 8-bit codes are decoded to {}", fixed(f32, 0),
+                     bf16 > 0 ? format("bf16 {} GFLOP/s at 1024^3", fixed(bf16, 0)) : "no bf16, at 1024^3", name(limit.compute)));
   const std::string mpi = comm::mpi_module_path();
   row("ranks", mpi.empty() ? "threads; over MPI not, since liboctet_mpi.so is not found" : "threads, or processes by " + mpi);
   show_gpu();

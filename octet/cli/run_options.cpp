@@ -47,6 +47,10 @@ train::RunConfig RunOptions::config(const train::RunConfig& defaults, config::Or
   train::RunConfig c = defaults;
   if (!file.empty() && !exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));
+  if (is_folder(file))
+    throw ConfigError(
+        format("{} is a folder, and a configuration is a file; name tokens by --data {}, or a run's configuration, {}/config.toml",
+               printable(file), printable(file), printable(file)));
   if (!file.empty()) origins = config::read_toml_file(file, c, written);
   const auto take = [&](const char* key, const std::string& text, const char* option) {
     if (!text.empty()) config::set_key(c, key, text, option, origins);

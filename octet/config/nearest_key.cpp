@@ -64,16 +64,18 @@ std::string initials(std::string_view name) {
   return out;
 }
 
-/// A key whose last name has these initials: "lr" and "learning_rate"; or whose last name the word lengthens by whole words: "batch_size"
-/// and "batch", "num_heads" and "heads".
-std::string same_words(std::string_view word, const std::vector<std::string>& keys) {
+/// The first key whose last name has these initials: "lr" and "learning_rate"; else one whose last name the word lengthens by whole words:
+/// "batch_size" and "batch", or with `counts` "num_heads" and "heads".
+std::string same_words(std::string_view word, const std::vector<std::string>& keys, bool counts) {
   constexpr std::size_t longest_count = 4;  // "num_", "max_"; a longer word in front has a meaning of its own
   if (word.size() < 2) return "";
-  if (auto found = shortest_that(keys, [&](std::string_view name) { return initials(name) == word; }); !found.empty()) return found;
+  const auto initialled = std::ranges::find_if(keys, [&](const std::string& key) { return initials(last_name(key)) == word; });
+  if (initialled != keys.end()) return *initialled;
   if (auto found = shortest_that(keys, [&](std::string_view name) { return word.starts_with(std::string(name) + "_"); }); !found.empty())
     return found;
-  return shortest_that(
-      keys, [&](std::string_view name) { return word.ends_with("_" + std::string(name)) && word.size() - name.size() <= longest_count; });
+  return !counts ? "" : shortest_that(keys, [&](std::string_view name) {
+    return word.ends_with("_" + std::string(name)) && word.size() - name.size() <= longest_count;
+  });
 }
 
 std::string find(const Section& root, std::string_view key) {
@@ -88,10 +90,10 @@ std::string find(const Section& root, std::string_view key) {
     const auto siblings = keys_of(*section);
     std::vector<std::string_view> names;
     for (const auto& sibling : siblings) names.push_back(last_name(sibling));
+    if (auto found = same_words(word, siblings, true); !found.empty()) return found;
     if (const auto name = nearest_of(word, names); !name.empty()) return same_last_name(name, siblings);
-    if (auto found = same_words(word, siblings); !found.empty()) return found;
   }
-  if (auto found = same_words(word, all); !found.empty()) return found;
+  if (auto found = same_words(word, all, parent.empty()); !found.empty()) return found;
   if (section)
     if (auto found = shortest_abbreviated(word, keys_of(*section)); !found.empty()) return found;
   // A prefix that all keys share makes none of them nearer, and neither does a section that exists.
@@ -120,7 +122,7 @@ std::string key_for_option(const Section& root, std::string_view option) {
   std::vector<std::string> all;
   add_all_keys(root, all);
   std::string found = same_last_name(word, all);
-  if (found.empty()) found = same_words(word, all);
+  if (found.empty()) found = same_words(word, all, true);
   const Section* section = found.empty() ? nullptr : find_section(root, found);
   return section ? keys_of(*section).front() : found;
 }

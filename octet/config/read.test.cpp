@@ -90,8 +90,11 @@ TEST(ReadToml, AnUnknownKeyIsRefusedAtItsPlaceWithTheNearestName) {
 TEST(ReadToml, AnOptionThatNamesAKeyFindsIt) {
   Sample c;
   const Section root = gather(Ref(c));
-  for (const auto& [option, key] : {std::pair("learning-rate", "optim.learning_rate"), {"lr", "optim.learning_rate"},
-                                    {"warmup-steps", "optim.schedule.warmup"}, {"optim", "optim.learning_rate"}, {"zzz", ""}})
+  for (const auto& [option, key] : {std::pair("learning-rate", "optim.learning_rate"),
+                                    {"lr", "optim.learning_rate"},
+                                    {"warmup-steps", "optim.schedule.warmup"},
+                                    {"optim", "optim.learning_rate"},
+                                    {"zzz", ""}})
     EXPECT_EQ(key_for_option(root, option), key) << option;
 }
 

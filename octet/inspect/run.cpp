@@ -57,8 +57,9 @@ std::string progress_text(const telemetry::RunRecord& run) {
   out += format("incidents  {}, {} steps skipped{}\n", run.incidents.size() + std::size_t(run.incidents_left_out), skipped,
                 run.incidents.empty() ? "" : "; the last: " + printable(run.incidents.back().text));
   out += format("alerts     {}{}\n", run.alerts.size() + std::size_t(run.alerts_left_out),
-                run.alerts.empty() ? "" : format("; the last: step {} {}: {}", run.alerts.back().step, run.alerts.back().rule,
-                                                 printable(run.alerts.back().text)));
+                run.alerts.empty() ? ""
+                                   : format("; the last: step {} {}: {}", run.alerts.back().step, run.alerts.back().rule,
+                                            printable(run.alerts.back().text)));
   if (run.end) out += format("end        {}\n", printable(run.end->reason));
   if (run.torn) out += "           the last line of metrics.jsonl was cut off\n";
   return out;

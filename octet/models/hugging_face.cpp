@@ -325,6 +325,7 @@ void require_folder(const std::string& folder) {
 ModelShape read_hugging_face_shape(const std::string& folder) {
   require_folder(folder);
   const std::string path = folder + "/" + config_name;
+  if (!exists(path)) throw ConfigError(octet::format("{}: it has no {}; name a Hugging Face folder", printable(folder), config_name));
   try {
     return shape_of_config(json::load(path, config_limits), path);
   } catch (const Unsupported& e) {

@@ -281,7 +281,7 @@ TEST(HuggingFaceConfig, AFamilyThatIsNotSupportedIsNoDamagedFile) {
 
 TEST(HuggingFaceConfig, AFolderWithoutConfigJsonAndOneThatIsNoJsonAreNamed) {
   const testing::Scratch scratch;
-  EXPECT_TRUE(has(error_of<IoError>([&] { read_hugging_face_shape(scratch.folder()); }), "config.json"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { read_hugging_face_shape(scratch.folder()); }), "config.json"));
   EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{\"model_type\": }"); }), "config.json"));
   EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{}"); }), "model_type must be a string, it is missing"));
 }

@@ -80,7 +80,7 @@ std::vector<Case> of_text() {
       text("zero_bytes", std::string("[train]\nsteps = 2\n\0\0\0", 21), {"bad.toml:3:1: ", "TOML"}),
       text("escape_bytes", "[train]\n\"\\u001b[31m\" = 2\n", {"bad.toml:2:1: ", "unknown key"}),
       {"configuration_missing", "train missing.toml", ExitCode::usage, {"missing.toml", "check the path"}},
-      {"configuration_that_is_a_folder", "train data", ExitCode::io, {"'data'", "Is a directory", "name a file"}},
+      {"configuration_that_is_a_folder", "train data", ExitCode::usage, {"data is a folder", "--data data", "data/config.toml"}},
   };
 }
 
@@ -140,6 +140,7 @@ std::vector<Case> of_values() {
       values("vocabulary_below_the_text", "--set model.vocabulary=100",
              {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
       values("first_weights_that_are_not_there", "--set model.init=nowhere", {"nowhere: there is no such folder", "hf download"}),
+      values("first_weights_of_a_folder_without_a_model", "--set model.init=data", {"data: it has no config.json"}),
       values("memory_that_no_machine_has", "--set model.width=65536 --set model.hidden=65536 --set model.layers=4",
              {"TiB", "are free", "at any batch size", "smaller model"}, ExitCode::device),
       values("memory_beyond_64_bits",

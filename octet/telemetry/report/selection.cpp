@@ -74,8 +74,9 @@ Selection select_runs(std::span<const std::string> folders) {
   } else {
     for (const std::string& folder : folders)
       if (!add_runs(found, folder, depth))
-        throw ConfigError(format("{}: {}; name the folder of a run or of a comparison", printable(folder),
-                                 exists(folder) ? "holds neither run.json nor compare.json, nor do its subfolders" : "there is no such folder"));
+        throw ConfigError(
+            format("{}: {}; name the folder of a run or of a comparison", printable(folder),
+                   exists(folder) ? "holds neither run.json nor compare.json, nor do its subfolders" : "there is no such folder"));
   }
   for (const Found& f : found) out.runs.push_back(read_run(f.folder));
   if (!out.comparison) tell_apart(out.runs, found);
