@@ -238,6 +238,7 @@ std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step
 }
 
 void RunCheckpoints::save_last(std::int64_t step) {
+  finish();
   if (all_ranks(saved_step_ == step)) return;  // the first one alone knows that its checkpoint failed
   save(step);
   finish();

@@ -48,7 +48,7 @@ class RunCheckpoints {
   /// Begins to copy the state of `step`, beside the next step until its wait_copied(), and to write it. A failure is an incident in the
   /// record, and training continues.
   void save(std::int64_t step);
-  /// save(), unless the step has one already, and waits until nothing is being written.
+  /// save() once earlier ones are written, unless the step has one already; waits until nothing is being written.
   void save_last(std::int64_t step);
   /// Waits until no rank writes any more, however long one does, and reports a failure.
   void finish();

@@ -84,5 +84,16 @@ TEST_F(SlowDisk, ARunThatActsWaitsForEachSaveInItsMiddle) {
   EXPECT_EQ(CheckpointStore(checkpoint_folder(folder)).steps(), (std::vector<std::int64_t>{1, 2}));
 }
 
+// Whose state goes through a checkpoint of step 2, while that of step 1 is written.
+TEST_F(SlowDisk, AChangeOfPrecisionWaitsForTheSaveThatIsUnderWay) {
+  config.recipe.recipe = "block128", config.recipe.final_recipe = "bf16", config.recipe.final_share = 0.5;
+  config.model.width = 128, config.model.hidden = 256, config.ranks.zero = 1;
+  config.recipe.keep_bf16 = {"layers.*.attn.out"};  // so that codes are not neighbours of the values
+  config.train.steps = 4, config.checkpoint.every = 1;
+  slow_file = "state-1.safetensors";
+  const std::vector<std::int64_t> steps = CheckpointStore(checkpoint_folder(ended_on(2))).steps();
+  EXPECT_EQ(std::vector(steps.begin(), steps.begin() + 2), (std::vector<std::int64_t>{1, 2}));
+}
+
 }  // namespace
 }  // namespace octet::train

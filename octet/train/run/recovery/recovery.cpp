@@ -60,8 +60,10 @@ health::Answer Recovery::roll_back(std::int64_t before) {
   run_.at.train_seconds = train_seconds, end_.not_finite.clear();
   run_.engine.engine().parameters.mark_changed();
   run_.engine.begin_steps();
-  return {
-      .done = true, .text = format("the run went back to the checkpoint of step {}", found.step), .back_to = found.step, .layers = then.layers};
+  return {.done = true,
+          .text = format("the run went back to the checkpoint of step {}", found.step),
+          .back_to = found.step,
+          .layers = then.layers};
 }
 
 health::Answer Recovery::change_layers(const std::vector<std::string>& layers) {
