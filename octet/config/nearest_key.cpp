@@ -64,13 +64,15 @@ std::string initials(std::string_view name) {
   return out;
 }
 
-/// The first key whose last name has these initials: "lr" and "learning_rate"; else one whose last name the word lengthens by whole words:
+/// The key whose last name has these initials: "lr" and "learning_rate"; else one whose last name the word lengthens by whole words:
 /// "batch_size" and "batch", or with `counts` "num_heads" and "heads".
 std::string same_words(std::string_view word, const std::vector<std::string>& keys, bool counts) {
   constexpr std::size_t longest_count = 4;  // "num_", "max_"; a longer word in front has a meaning of its own
   if (word.size() < 2) return "";
-  const auto initialled = std::ranges::find_if(keys, [&](const std::string& key) { return initials(last_name(key)) == word; });
-  if (initialled != keys.end()) return *initialled;
+  std::string initialled;  // of several the one with the longest name: long names are abbreviated
+  for (const auto& key : keys)
+    if (initials(last_name(key)) == word && last_name(key).size() > last_name(initialled).size()) initialled = key;
+  if (!initialled.empty()) return initialled;
   if (auto found = shortest_that(keys, [&](std::string_view name) { return word.starts_with(std::string(name) + "_"); }); !found.empty())
     return found;
   return !counts ? "" : shortest_that(keys, [&](std::string_view name) {

@@ -11,6 +11,7 @@ std::vector<Case> command_lines() {
       {"empty_command", "\"\"", usage, {"no command ``", "octet --help"}},
       {"unknown_option", "train --stpes 3", usage, {"no option `--stpes`", "did you mean `--steps`?", "octet train --help"}},
       {"option_that_is_a_key", "train --batch-size 3", usage, {"no option `--batch-size`", "--set train.batch=", "octet train --help"}},
+      {"option_that_is_a_key_by_its_initials", "train --lr 3", usage, {"no option `--lr`", "--set optim.learning_rate="}},
       {"option_that_is_a_section", "train --recipe current", usage, {"no option `--recipe`", "--set recipe.name="}},
       {"option_that_is_no_integer", "train --steps x", usage, {"--steps", "octet train --help"}},
       {"option_below_its_range", "train tiny.toml --steps -3", usage, {"--steps", "at least 1", "octet train --help"}},
