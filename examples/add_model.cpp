@@ -18,6 +18,7 @@
 #include "octet/nn/norm.hpp"
 #include "octet/ops/add/add.hpp"
 #include "octet/ops/embedding/embedding.hpp"
+#include "octet/ops/quantize/plain_sink.hpp"
 #include "octet/machine/machine.hpp"
 
 using namespace octet;
@@ -102,7 +103,7 @@ class ParallelDecoder final : public models::Model {
             const models::StageBoundary&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
-    head_.loss(stream, normalised(stream, x, pass), batch.for_objective(), sums, pass, {}, {});
+    head_.loss(stream, normalised(stream, x), batch.for_objective(), sums, pass, {}, {});
   }
 
   // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
@@ -120,7 +121,7 @@ class ParallelDecoder final : public models::Model {
     }
     last_ = nn::LayerNorm::input(stream, x, pass.keep), dn_ = kept();
     const Scope scope(stream);
-    ops::Sink n = nn::plain_sink(stream, x.shape, activations_, pass, false);
+    ops::Sink n = ops::plain_sink(stream.empty(x.shape, activations_));
     norm_.forward(stream, last_, n);
     head_.loss(stream, n.plain, batch.for_objective(), sums, pass, factor, dn_);
   }
@@ -141,7 +142,7 @@ class ParallelDecoder final : public models::Model {
     const std::int64_t sequences = batch.tokens.count() / batch.sequence;
     const Tensor ends = stream.empty({sequences * last, shape_.width}, activations_);
     for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.rows((s + 1) * batch.sequence - last, last), ends.rows(s * last, last));
-    head_.logits(stream, normalised(stream, ends, pass), logits, pass);
+    head_.logits(stream, normalised(stream, ends), logits, pass);
   }
 
   // The one list of the model's parameters: storage, optimizer, checkpoints and counts follow it.
@@ -163,9 +164,9 @@ class ParallelDecoder final : public models::Model {
     for (const auto& block : blocks_) block->forward(stream, context(batch), x, x, pass, nullptr);
     return x;
   }
-  Tensor normalised(Stream& stream, const Tensor& x, const scaling::Pass& pass) {
+  Tensor normalised(Stream& stream, const Tensor& x) {
     nn::LayerNorm::Input input = nn::LayerNorm::input(stream, x, Lifetime::scratch);
-    ops::Sink n = nn::plain_sink(stream, x.shape, activations_, pass, false);
+    ops::Sink n = ops::plain_sink(stream.empty(x.shape, activations_));
     norm_.forward(stream, input, n);
     return n.plain;
   }
