@@ -51,6 +51,7 @@ constexpr Marked marked[] = {
     {"docs/long-runs.md", "octet compare long.toml", gpus},
     {"docs/long-runs.md", "octet train long.toml", gpus},
     {"docs/long-runs.md", "octet train short.toml", gpus},
+    {"docs/long-runs.md", "octet launch --ranks 2 train large.toml", gpus},
     {"docs/long-runs.md", "octet train --resume runs/final", gpus},
     {"docs/long-runs.md", "octet tokenize --input '/usr/include", "headers that a machine may not have"},
     {"docs/long-runs.md", "python3 bench/peers/fp8_gap.py", gpus},

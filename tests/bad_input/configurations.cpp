@@ -140,7 +140,7 @@ std::vector<Case> of_values() {
       values("vocabulary_below_the_text", "--set model.vocabulary=100",
              {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
       values("first_weights_that_are_not_there", "--set model.init=nowhere", {"nowhere: there is no such folder", "hf download"}),
-      values("first_weights_of_a_folder_without_a_model", "--set model.init=data", {"data: it has no config.json"}),
+      values("first_weights_of_a_folder_without_a_model", "--set model.init=data", {"data: it has no config.json", "name a Hugging Face folder"}),
       values("memory_that_no_machine_has", "--set model.width=65536 --set model.hidden=65536 --set model.layers=4",
              {"TiB", "are free", "at any batch size", "smaller model"}, ExitCode::device),
       values("memory_beyond_64_bits",
