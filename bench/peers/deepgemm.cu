@@ -1,17 +1,18 @@
 // Octet's kernels of blocks of 128 beside DeepGEMM's, in one process on one Hopper GPU and on the same random buffers, which change from
 // call to call. Products of 1x128 by 128x128 are compared with FP64 sums of some elements. Prints TFLOP/s: medians of three rounds.
-//
-//   git clone https://github.com/deepseek-ai/DeepGEMM && git -C DeepGEMM submodule update --init third-party/cutlass
-//   B=build/cuda        # Octet's build folder
-//   nvcc -std=c++20 -O3 --expt-relaxed-constexpr --expt-extended-lambda -gencode=arch=compute_90a,code=sm_90a -I.
-//   -IDeepGEMM/deep_gemm/include
-//     -IDeepGEMM/third-party/cutlass/include bench/peers/deepgemm.cu -o deepgemm -Xlinker --start-group
-//     $B/liboctet_{ops,scaling,tensor,base}.a -Xlinker --end-group -ldnnl -lgomp
-//   ./deepgemm [SECONDS OF A SAMPLE] [NUMBER OF A CASE, run once by each kernel: for a profiler]
+/*
+  git clone https://github.com/deepseek-ai/DeepGEMM && git -C DeepGEMM submodule update --init third-party/cutlass
+  B=build/cuda        # Octet's build folder
+  nvcc -std=c++20 -O3 --expt-relaxed-constexpr --expt-extended-lambda -gencode=arch=compute_90a,code=sm_90a \
+    -I. -IDeepGEMM/deep_gemm/include -IDeepGEMM/third-party/cutlass/include bench/peers/deepgemm.cu -o deepgemm \
+    -Xlinker --start-group $B/liboctet_{ops,scaling,tensor,base}.a -Xlinker --end-group -ldnnl -lgomp
+  ./deepgemm [SECONDS OF A SAMPLE] [NUMBER OF A CASE, run once by each kernel: for a profiler]
+*/
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>

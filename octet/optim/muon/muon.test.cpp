@@ -144,10 +144,14 @@ TEST(Muon, TrainsTwentyStepsAsTheReferenceInDoublePrecision) {
 }
 
 // A step moves an element by rate x 0.18 at its root mean square, so 20 steps by up to 0.07.
-TEST(Muon, TrainsNearTheReferenceWithProductsInBf16AndNarrowStates) {
+TEST(Muon, TrainsNearTheReferenceWithProductsInBf16) {
+  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "oneDNN has no BF16 products without AVX-512";
   Training products({.gemm_compute = DType::bf16});
   products.train();
   EXPECT_LT(products.error(), 2e-3);
+}
+
+TEST(Muon, TrainsNearTheReferenceWithNarrowStates) {
   for (const Storage m : {Storage::bf16, Storage::e4m3, Storage::e4m3_expanded}) {
     Training run({.gemm_compute = DType::f32}, {.m = m});
     run.train();

@@ -133,11 +133,6 @@ __device__ inline void more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-/// `threads` threads that name the same barrier meet.
-__device__ inline void sync_threads_of(int barrier, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 /// A row-major matrix whose boxes of box_rows x box_columns are copied; `swizzled`: boxes of 128 bytes per row, as wgmma reads them.
 /// The address and the bytes of a row (row_elements of them) must be multiples of 16. Throws DeviceError on others.
 inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::size_t element_bytes, std::int64_t rows,

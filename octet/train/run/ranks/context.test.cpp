@@ -47,6 +47,7 @@ EngineConfig engine_of(const std::string& family, const std::string& recipe, boo
   return config;
 }
 
+// Sums in another order change the last bits of each step, and 20 steps at a high rate enlarge them.
 TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
   for (const auto& [family, documents] : {std::pair<std::string, bool>{"llama", false}, {"qwen3", false}, {"qwen2", true}}) {
     const EngineConfig config = engine_of(family, "fp32", documents);
@@ -56,7 +57,7 @@ TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
       EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << family << ", " << mesh.text();
       EXPECT_NEAR(many.norm / one.norm, 1, 1e-5) << family << ", " << mesh.text();
       for (std::size_t s = 0; s < one.losses.size(); ++s)
-        EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << family << ", " << mesh.text() << ", step " << s;
+        EXPECT_NEAR(many.losses[s] / one.losses[s], 1, s == 0 ? 1e-6 : 3e-5) << family << ", " << mesh.text() << ", step " << s;
     }
   }
 }
