@@ -80,6 +80,12 @@ std::string same_words(std::string_view word, const std::vector<std::string>& ke
   });
 }
 
+/// How far a word may be from a name that it was meant to be: further where the first words agree ("eval_batches" and "eval_tokens").
+std::size_t most_edits(std::string_view word, std::string_view name) {
+  const auto first_word = [](std::string_view text) { return text.substr(0, text.find('_')); };
+  return first_word(word) == first_word(name) ? (word.size() + 1) / 2 : (word.size() + 2) / 3;
+}
+
 std::string find(const Section& root, std::string_view key) {
   if (key.size() > 128) return "";  // no name is that long, and the distance is quadratic
   const auto parent = key.find('.') == std::string_view::npos ? std::string_view() : section_key(key);
@@ -104,7 +110,7 @@ std::string find(const Section& root, std::string_view key) {
   for (const auto& known : all) within.push_back(std::string_view(known).substr(shared));
   const auto found = nearest_of(key.substr(std::min(shared, key.size())), within);
   const std::string near = found.empty() ? "" : std::string(key.substr(0, shared)) + found;
-  return section && edit_distance(key, near) > (word.size() + 2) / 3 ? "" : near;
+  return section && edit_distance(key, near) > most_edits(word, last_name(near)) ? "" : near;
 }
 
 }  // namespace
