@@ -1,4 +1,4 @@
-# octet_level(<name> LEVEL <n> [DEPENDS <level>...] [LIBS <target>...])
+# octet_level(<name> LEVEL <n> [DEPENDS <level>...] [LIBS <target>...] [HEADERS <header>...] [TEST_HEADERS <header>...])
 #
 # One static library octet::<name> from octet/<name>/**, and one test program octet_<name>_tests.
 # The end of a file's name says how it is built; adding an op or a recipe is adding a folder, no list to edit:
@@ -11,27 +11,34 @@
 #   *.preload.cpp  liboctet_loopback.so, which `octet launch` loads into mpirun, see cmake/mpi.cmake
 #   *.test.cpp     the level's test program
 # Configuring fails when a level depends on its own level or above.
-# Parsing these takes longer than compiling most of Octet's files: so they are precompiled, once per group of targets.
+# HEADERS are precompiled for the level and for those above it, TEST_HEADERS for its test program: those that most of its files include.
+
+# Parsing headers takes longer than compiling most of Octet's files: so these are precompiled, once per group of targets.
 set(octet_common_headers <algorithm> <cmath> <cstdint> <cstring> <memory> <optional> <string> <string_view> <vector>)
 
-# octet_precompile(<target> <kind> <level> <header>...): one precompiled header for all targets of a kind that are compiled alike: those that
-# see level 2, which adds OpenMP, and those below. The first target of each makes it.
-function(octet_precompile target kind level)
-  set(owner ${kind}_below)
-  if(NOT level LESS 2)
-    set(owner ${kind}_above)
-  endif()
-  get_property(made GLOBAL PROPERTY octet_precompiled_${owner})
+# octet_precompile(<target> <group> <header>...): one precompiled header for all targets of a group, which are compiled alike. The first
+# target of a group makes it.
+function(octet_precompile target group)
+  get_property(made GLOBAL PROPERTY octet_precompiled_${group})
   if(made)
     target_precompile_headers(${target} REUSE_FROM ${made})
   else()
     target_precompile_headers(${target} PRIVATE ${ARGN})
-    set_property(GLOBAL PROPERTY octet_precompiled_${owner} ${target})
+    set_property(GLOBAL PROPERTY octet_precompiled_${group} ${target})
+  endif()
+endfunction()
+
+# Sets `out` to the group of a level: those that see level 2, which adds OpenMP, or those below.
+function(octet_compiled_alike level out)
+  if(level LESS 2)
+    set(${out} below PARENT_SCOPE)
+  else()
+    set(${out} above PARENT_SCOPE)
   endif()
 endfunction()
 
 function(octet_level name)
-  cmake_parse_arguments(arg "" "LEVEL" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "LEVEL" "DEPENDS;LIBS;HEADERS;TEST_HEADERS" ${ARGN})
   set(target octet_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.cpp)
   file(GLOB_RECURSE cuda CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.cuda.cu)
@@ -69,8 +76,16 @@ function(octet_level name)
     endif()
     target_link_libraries(${target} ${scope} ${library})
   endforeach()
+  if(arg_HEADERS)
+    set_property(GLOBAL PROPERTY octet_headers ${arg_HEADERS})
+  endif()
   if(sources)
-    octet_precompile(${target} level ${arg_LEVEL} ${octet_common_headers})
+    octet_compiled_alike(${arg_LEVEL} group)
+    get_property(headers GLOBAL PROPERTY octet_headers)  # of this level or one below it
+    if(headers)
+      set(group with_headers)
+    endif()
+    octet_precompile(${target} ${group} ${octet_common_headers} ${headers})
   endif()
   if(kernels)
     octet_kernels(${target} ${kernels})
@@ -79,15 +94,15 @@ function(octet_level name)
     octet_hopper_objects(${target} ${hopper})
   endif()
   if(tests AND OCTET_TESTS)
-    octet_tests(octet_${name}_tests LIBS octet::${name} SOURCES ${tests})
+    octet_tests(octet_${name}_tests LIBS octet::${name} SOURCES ${tests} HEADERS ${arg_TEST_HEADERS})
   endif()
 endfunction()
 
-# octet_tests(<program> [SHARDS <n>] [COST <seconds>] LIBS <target>... SOURCES <file>...): a GoogleTest program whose tests ctest sees one by
-# one, or, where they share what takes long to make, as n processes that each run a share of them. Tests of high COST begin first, so that no
-# long one runs alone at the end.
+# octet_tests(<program> [SHARDS <n>] [COST <seconds>] LIBS <target>... SOURCES <file>... [HEADERS <header>...]): a GoogleTest program whose
+# tests ctest sees one by one, or, where they share what takes long to make, as n processes that each run a share of them. Tests of high COST
+# begin first, so that no long one runs alone at the end. HEADERS are precompiled for this program alone.
 function(octet_tests program)
-  cmake_parse_arguments(arg "" "SHARDS;COST" "LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "SHARDS;COST" "LIBS;SOURCES;HEADERS" ${ARGN})
   if(NOT arg_COST)
     set(arg_COST 0)
   endif()
@@ -96,7 +111,11 @@ function(octet_tests program)
   list(GET arg_LIBS 0 first)
   string(REPLACE "octet::" "octet_" first ${first})
   get_target_property(level ${first} OCTET_LEVEL)
-  octet_precompile(${program} tests ${level} <gtest/gtest.h> ${octet_common_headers})
+  octet_compiled_alike(${level} group)
+  if(arg_HEADERS)
+    set(group ${program})
+  endif()
+  octet_precompile(${program} tests_${group} <gtest/gtest.h> ${octet_common_headers} ${arg_HEADERS})
   target_compile_options(${program} PRIVATE -O0)  # tests: compile time counts more than speed
   target_compile_definitions(${program} PRIVATE OCTET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(arg_SHARDS)
