@@ -74,6 +74,8 @@ std::string grouped(long long n) {
   return n < 0 ? "-" + digits : digits;
 }
 
+std::string counted(long long n, std::string_view noun) { return format("{} {}{}", grouped(n), noun, n == 1 ? "" : "s"); }
+
 std::string fixed(double x, int digits) {
   std::string out(std::size_t(std::snprintf(nullptr, 0, "%.*f", digits, x)), '\0');
   std::snprintf(out.data(), out.size() + 1, "%.*f", digits, x);

@@ -35,6 +35,8 @@ std::string format(std::string_view pattern, const Args&... args) {
 std::string bytes_text(double bytes);
 /// 1234567 -> "1,234,567".
 std::string grouped(long long n);
+/// "1 document", "4,030 documents".
+std::string counted(long long n, std::string_view noun);
 /// x with `digits` digits after the point.
 std::string fixed(double x, int digits);
 /// The same, `otherwise` where x is not finite.

@@ -12,6 +12,12 @@ namespace {
 
 TEST(Text, FillsEveryHoleInOrder) { EXPECT_EQ(format("{} of {}", 1, "two"), "1 of two"); }
 
+TEST(Text, ANounIsSingularAfterOneAlone) {
+  EXPECT_EQ(counted(1, "document"), "1 document");
+  EXPECT_EQ(counted(0, "document"), "0 documents");
+  EXPECT_EQ(counted(4030, "bad line"), "4,030 bad lines");
+}
+
 TEST(Text, BytesKeepThreeDigits) {
   EXPECT_EQ(bytes_text(12), "12 B");
   EXPECT_EQ(bytes_text(1.5 * 1024 * 1024), "1.50 MiB");

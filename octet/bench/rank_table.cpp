@@ -19,7 +19,7 @@ json::Value json_of(const RankTimes& r) {
 }
 
 std::string place_text(const RankFacts& f) {
-  std::string out = format("{}; {}\n{}", f.machine, f.libraries, comm::ranks_text(f.ranks));
+  std::string out = format("{}; {}\n{}", f.machine, f.libraries, counted(f.ranks, "rank"));
   if (f.ranks > 1) out += ", " + machine::backend_text(f.backend);
   if (f.device != Device::cpu) return out + "\n";
   out += format(", threads per rank: {}, processors of this machine: {}", f.threads, f.processors);

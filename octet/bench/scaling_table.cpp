@@ -60,7 +60,7 @@ report::BarChart parts_of(const ScalingResult& r) {
   report::BarChart chart{.title = "Parts of a step", .note = "Medians of the ranks, and their mean", .unit = "ms per step", .bars = {}};
   for (const ScalingRow& row : r.rows) {
     const RankTimes part = row.steps.mean();
-    std::string label = format("{}, {}, {}", name(row.kind), row.recipe, comm::ranks_text(row.steps.ranks));
+    std::string label = format("{}, {}, {}", name(row.kind), row.recipe, counted(row.steps.ranks, "rank"));
     if (overlaps(r) && row.steps.ranks > 1) label += row.overlaps ? ", overlap" : ", no overlap";
     const bool known = std::isfinite(part.compute());
     chart.bars.push_back({label,

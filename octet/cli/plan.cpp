@@ -155,6 +155,7 @@ void require_final_part(const train::RunConfig& c, const Target& target, const s
 
 ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
+  train::require_recovery(c);
   const Device device = machine::device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
   require_data(c);

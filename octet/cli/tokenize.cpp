@@ -61,12 +61,13 @@ ExitCode run(Options& o) {
   if (conversations) o.tokenize.chat = [form = chat_template_of(o)](const auto& messages) { return form.render(messages); };
   Bar bar;
   const data::TokenizeResult r = data::tokenize(o.inputs, o.output, o.tokenize, &bar);
-  output::print("{}: {} tokens in {} {}, {} of text, {} shard{}\n", printable(o.output), grouped((long long)r.tokens),
-                grouped((long long)(o.pairs ? r.documents / 2 : r.documents)), o.pairs ? "pairs" : "documents", bytes_text(double(r.bytes)),
-                r.shards, r.shards == 1 ? "" : "s");
-  if (r.bad_lines > 0) log::warn("{} bad lines were left out", grouped((long long)r.bad_lines));
+  const std::string units = o.pairs ? counted((long long)r.documents / 2, "pair") : counted((long long)r.documents, "document");
+  output::print("{}: {} in {}, {} of text, {}\n", printable(o.output), counted((long long)r.tokens, "token"), units,
+                bytes_text(double(r.bytes)), counted((long long)r.shards, "shard"));
+  if (r.bad_lines > 0) log::warn("left out: {}", counted((long long)r.bad_lines, "bad line"));
   if (r.empty_files + r.empty_lines > 0)
-    log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files), grouped((long long)r.empty_lines));
+    log::info("without text, and so without a document: {} and {}", counted((long long)r.empty_files, "file"),
+              counted((long long)r.empty_lines, "line"));
   if (r.replaced > 0)
     log::warn("{} invalid UTF-8 sequences were encoded as U+FFFD; the byte tokenizer keeps every byte", grouped((long long)r.replaced));
   if (r.separators > 0)

@@ -124,13 +124,12 @@ Checksum Dataset::fingerprint() const {
   return checksum_of(identities);
 }
 
-void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size) {
+void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size, std::string_view key) {
   if (vocab_size >= dataset.vocab_size()) return;
+  const std::string larger = key.empty() ? "" : format("set {} to at least {} or ", key, dataset.vocab_size());
   throw ConfigError(
-      format("{}: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
-             "or tokenize with the model's tokenizer",
-             dataset.key(), printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size,
-             dataset.vocab_size()));
+      format("{}: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; {}tokenize with the model's tokenizer",
+             dataset.key(), printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, larger));
 }
 
 void require_same_tokenizer(const Dataset& training, const Dataset& evaluation) {

@@ -70,8 +70,9 @@ void require_tokenizer_of(const std::string& identity, const std::string& folder
 /// tokenizer is unknown; a model with the vocabulary of the byte tokenizer has that one.
 bool require_same_tokenizer(const Dataset&, const std::string& model_folder, std::int64_t model_vocabulary);
 
-/// Throws ConfigError when the dataset has ids beyond the `vocab_size` rows of a model's embedding.
-void require_vocabulary(const Dataset&, std::int64_t vocab_size);
+/// Throws ConfigError when the dataset has ids beyond the `vocab_size` rows of a model's embedding. `key`: by which the user may give the
+/// model more rows; "" for one that has its weights.
+void require_vocabulary(const Dataset&, std::int64_t vocab_size, std::string_view key = "");
 /// Throws ConfigError when the two datasets of a run, for training and for evaluation, come from different tokenizers.
 void require_same_tokenizer(const Dataset& training, const Dataset& evaluation);
 

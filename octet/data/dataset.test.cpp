@@ -211,10 +211,11 @@ TEST(Dataset, AModelWithTooFewIdsIsToldHowManyItNeeds) {
   const Dataset dataset(make_dataset(scratch, {"abc"}));
   require_vocabulary(dataset, 257);
   require_vocabulary(dataset, 272);
-  EXPECT_EQ(error_of<ConfigError>([&] { require_vocabulary(dataset, 256); }),
-            "data.path: '" + scratch.at("data") +
-                "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; set model.vocabulary to at "
-                "least 257 or tokenize with the model's tokenizer");
+  const std::string few =
+      "data.path: '" + scratch.at("data") + "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; ";
+  EXPECT_EQ(error_of<ConfigError>([&] { require_vocabulary(dataset, 256, "model.vocabulary"); }),
+            few + "set model.vocabulary to at least 257 or tokenize with the model's tokenizer");
+  EXPECT_EQ(error_of<ConfigError>([&] { require_vocabulary(dataset, 256); }), few + "tokenize with the model's tokenizer");
 }
 
 TEST(Dataset, AFolderWithoutAFinishedDatasetSaysWhatToRun) {

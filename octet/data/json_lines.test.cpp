@@ -117,7 +117,7 @@ TEST(JsonLines, LinesWithoutAnyTextAreNoDataset) {
   const Scratch scratch;
   const std::string path = scratch.write("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
   EXPECT_EQ(error_of<DataError>([&] { tokenize({path}, scratch.at("data"), {}); }),
-            path + ": the corpus has no text: 1 files have 2 lines with an empty text and 0 bad lines; choose files with text");
+            path + ": the corpus has no text: 1 file, 2 lines with an empty text, 0 bad lines; choose files with text");
   EXPECT_FALSE(std::filesystem::exists(scratch.at("data/dataset.toml")));
 }
 

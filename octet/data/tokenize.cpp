@@ -185,8 +185,9 @@ std::int32_t separator_of(const tokenizer::Tokenizer& tokenizer, const std::stri
 }
 
 [[noreturn]] void refuse_no_text(const Selection& selection, const LineCounts& lines) {
-  throw DataError(format("{}: the corpus has no text: {} files have {} lines with an empty text and {} bad lines; choose files with text",
-                         printable(selection.files.front().path), selection.files.size(), lines.empty, lines.bad));
+  throw DataError(format("{}: the corpus has no text: {}, {} with an empty text, {}; choose files with text",
+                         printable(selection.files.front().path), counted((long long)selection.files.size(), "file"),
+                         counted((long long)lines.empty, "line"), counted((long long)lines.bad, "bad line")));
 }
 
 int thread_count(const TokenizeOptions& options) {

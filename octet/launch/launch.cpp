@@ -96,7 +96,7 @@ void leave_out(LaunchOptions& options, int rank, const std::string& run) {
                       options.choice.ranks - 1));
   }
   options = *fewer;
-  say(format("{} and is left out: the run continues on {}", lost, comm::ranks_text(options.choice.ranks)));
+  say(format("{} and is left out: the run continues on {}", lost, counted(options.choice.ranks, "rank")));
 }
 
 // The memory that processes of MPI share stays when they are killed, so it is in a folder of the launcher.

@@ -14,10 +14,9 @@ namespace {
 Choice on_gpus(int ranks, const Machine& m) {
   const int gpus = int(m.gpus.size());
   if (ranks > gpus)
-    throw ConfigError(
-        format("--ranks {}: this machine shows {} GPU{}; choose at most that many, or --device cpu", ranks, gpus, gpus == 1 ? "" : "s"));
+    throw ConfigError(format("--ranks {}: this machine shows {}; choose at most that many, or --device cpu", ranks, counted(gpus, "GPU")));
   const int chosen = ranks == 0 ? gpus : ranks;
-  return {Way::gpus, chosen, comm::ranks_text(chosen) + ", one process per GPU"};
+  return {Way::gpus, chosen, counted(chosen, "rank") + ", one process per GPU"};
 }
 
 }  // namespace
@@ -37,7 +36,7 @@ Choice choose(int ranks, Devices devices, const Machine& m) {
   if (ranks == 0)
     throw ConfigError(devices == Devices::cpu ? "--device cpu: say with --ranks how many ranks shall share the CPUs"
                                               : "no GPU works here: say with --ranks how many ranks shall share the CPUs");
-  const std::string words = comm::ranks_text(ranks) + " on CPUs";
+  const std::string words = counted(ranks, "rank") + " on CPUs";
   if (ranks == 1) return {Way::threads, 1, words};
   if (m.mpirun.empty()) return {Way::threads, ranks, words + ", threads of one process: mpirun is not installed"};
   if (m.mpi_module.empty()) return {Way::threads, ranks, words + ", threads of one process: liboctet_mpi.so is not found"};

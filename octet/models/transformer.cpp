@@ -1,7 +1,5 @@
 #include "octet/models/transformer.hpp"
 
-#include "octet/nn/gradient_accumulator.hpp"
-#include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/first_keys/first_keys.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 
@@ -27,15 +25,6 @@ Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling
   const scaling::Site site{.layers = int(shape.layers)};
   return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site, p, o)
                             : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p, o);
-}
-
-// Each member adds those of the tokens whose rows of the embedding it has.
-std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width, const nn::Partition& p) {
-  if (positions == 0) return nullptr;
-  const Shape shape{positions, width};
-  auto table = std::make_unique<Parameter>("positions.weight", shape, Init{}, ParameterRole::position, nn::own_copy(p, shape));
-  table->gradient.add_use(GradientUse::sum);
-  return table;
 }
 
 template <class Block, class BlockConfig>
@@ -66,19 +55,6 @@ std::vector<std::unique_ptr<Layer>> make_ahead(const ModelShape& shape, const Bl
   return out;
 }
 
-// The last chunk has a copy of one that is tied, or that further tokens read, which the first chunk counts and saves.
-Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
-  const Cut own = nn::own_rows(p, {shape.padded_vocabulary(), shape.width});
-  return copy ? own.shared(2, false) : own;
-}
-
-std::int64_t whole_sequence(const TokenBatch& b) { return b.part ? b.part.whole : b.sequence; }
-
-ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
-  const std::int64_t rows = table.shape[0];
-  return {p.member() * rows, p.members() * rows};
-}
-
 }  // namespace
 
 template <class Block, class Norm>
@@ -88,14 +64,11 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
       sequences_(*options.sequences),
       shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
-      embedding_("embedding.weight", {nn::own_range(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
-                 cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
-      positions_(make_positions(learned_positions, shape.width, partition_)),
+      embedding_(shape, learned_positions, !embeds(chunks_.front()), partition_),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       ahead_(make_ahead<Ahead, Block>(shape, config, {shape.norm_eps, norm_offset}, options, precision)),
       norm_("norm", shape.width, {shape.norm_eps, norm_offset}, partition_),
-      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, options)),
-      of_embedding_(shape.multipliers.embedding),
+      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_.table(), precision, options)),
       of_logits_(1 / shape.multipliers.logits_divisor),
       ahead_factor_(float(options.mtp_loss / double(std::max<std::int64_t>(1, shape.mtp_depth)))),
       residual_(options.quantize_residual, shape.width, precision),
@@ -109,11 +82,11 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::declare_uses() {
-  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum, embedding_pass);
-  check(ahead_.empty() || (!positions_ && shape_.multipliers.logits_divisor == 1), "model: {} has parts without multi-token prediction",
-        shape_.family);
+  if (embeds(chunks_.front())) embedding_.table().gradient.add_use(GradientUse::sum, embedding_pass);
+  check(ahead_.empty() || (!embedding_.learns_positions() && shape_.multipliers.logits_divisor == 1),
+        "model: {} has parts without multi-token prediction", shape_.family);
   if (!has_head(chunks_.back())) return;
-  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.gradient.add_use(GradientUse::sum, ahead_pass), head_.add_loss();
+  for (std::size_t i = 0; i < ahead_.size(); ++i) embedding_.table().gradient.add_use(GradientUse::sum, ahead_pass), head_.add_loss();
 }
 
 // In scratch, or empty without windows.
@@ -165,29 +138,10 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
         shape_.max_sequence);
   routers_.allocate(stream);
-  if (positions_) return;
+  if (embedding_.learns_positions()) return;
   rope_ = window_rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), shape_.rope_theta, shape_.rope_scaling);
   if (const double theta = shape_.window.rope_theta; theta > 0)
     window_rope_ = ops::rope_table(stream, sequence, shape_.turned_columns(), theta, {});
-}
-
-template <class Block, class Norm>
-void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& x) {
-  const Scope scope(stream);
-  const Tensor all = partition_.all_rows(stream, x), places = batch.cache->places();
-  const auto positions = [&] { return places ? positions_->value.values() : positions_->value.values().rows(0, whole_sequence(batch)); };
-  ops::embedding_forward(stream, {.table = embedding_.value.codes,
-                                  .tokens = tokens,
-                                  .out = all,
-                                  .positions = positions_ ? positions() : Tensor{},
-                                  .document_starts = batch.document_starts,
-                                  .descale = embedding_.value.tensor_descale(),
-                                  .rows = own_table(partition_, embedding_),
-                                  .places = places,
-                                  .part = batch.part});
-  partition_.reduce_exactly(stream, all, x);
-  of_embedding_.apply(stream, x);
-  stream.observe("embedding", "y", x);
 }
 
 template <class Block, class Norm>
@@ -218,7 +172,7 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
   auto x = sums_wait(stream, rows) ? Norm::waiting_input(stream, rows, Lifetime::scratch) : Norm::input(stream, rows, Lifetime::scratch);
   if (place.in) copy(stream, place.in, x.x);
   if (embeds(chunk)) {
-    embed(stream, batch, batch.tokens, x.x);
+    embedding_.forward(stream, batch, batch.tokens, x.x);
     residual_.apply(stream, x.x, pass);
   }
   const Tensor keys = first_keys(stream, batch);
@@ -265,7 +219,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
                                   .loss_scale = factor.loss_scale,
                                   .choices = place.choices});
   auto x = rows(place.in);
-  if (embeds(chunk)) embed(stream, batch, batch.tokens, x.x);
+  if (embeds(chunk)) embedding_.forward(stream, batch, batch.tokens, x.x);
   const Scope scope(stream);
   const Tensor keys = first_keys(stream, batch);
   for (std::size_t i = 0; i < count; ++i) {
@@ -303,7 +257,7 @@ void Transformer<Block, Norm>::predict_ahead(Stream& stream, const TokenBatch& b
     const int number = int(shape_.layers) + int(k);
     const Tensor e = boundary(stream, batch, pass.keep);
     const Tensor next = boundary(stream, batch, k + 1 < ahead_.size() ? pass.keep : Region(Lifetime::scratch));
-    embed(stream, batch, tokens, e);
+    embedding_.forward(stream, batch, tokens, e);
     open(stream, number);
     ahead_[k]->forward(stream, context(batch, keys, saved.routing, number), e, h, next, pass, saved.ahead[k]);
     const Tensor dn = saved.ahead[k].dn = boundary(stream, batch, pass.keep);
@@ -323,7 +277,7 @@ void Transformer<Block, Norm>::backward_ahead(Stream& stream, const TokenBatch& 
     open(stream, number);
     ahead_[k]->backward(stream, context(batch, keys, saved.routing, number), saved.ahead[k], de, k > 0 ? saved.ahead[k - 1].dn : saved.dn,
                         pass);
-    embed_backward(stream, batch, batch.ahead[k].tokens, de, ahead_pass);
+    embedding_.backward(stream, batch, batch.ahead[k].tokens, de, ahead_pass);
   }
 }
 
@@ -347,27 +301,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     open(stream, number);
     block(number).backward(stream, context(batch, keys, saved.routing, number), d, saved.blocks[i], pass);
   }
-  if (embeds(saved.chunk)) embed_backward(stream, batch, batch.tokens, d, embedding_pass);
-}
-
-template <class Block, class Norm>
-void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& tokens, const Tensor& d, int pass) {
-  if (!nn::trains(embedding_)) return;
-  of_embedding_.apply(stream, d);
-  const Scope scope(stream);
-  nn::GradientAccumulator of_table(stream, embedding_, DType::f32);
-  const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
-  const Tensor all = partition_.all_rows(stream, d);
-  partition_.gather(stream, d, all);
-  ops::embedding_backward(stream, {.dy = all,
-                                   .tokens = tokens,
-                                   .dtable = sum(embedding_),
-                                   .dpositions = positions_ ? sum(*positions_).rows(0, whole_sequence(batch)) : Tensor{},
-                                   .document_starts = batch.document_starts,
-                                   .rows = own_table(partition_, embedding_),
-                                   .part = batch.part});
-  of_table.end(stream, pass);
-  if (positions_) positions_->gradient.done(stream);
+  if (embeds(saved.chunk)) embedding_.backward(stream, batch, batch.tokens, d, embedding_pass);
 }
 
 // The last rows of each sequence, in scratch. Of one member, all rows are x itself.
@@ -403,8 +337,8 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
 template <class Block, class Norm>
 void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   const bool first = embeds(chunks_.front()), last = has_head(chunks_.back());
-  if (first || (last && shared_by_ends() != nullptr)) visitor.parameter(embedding_);
-  if (first && positions_) visitor.parameter(*positions_);
+  if (first || (last && shared_by_ends() != nullptr)) embedding_.visit_table(visitor);
+  if (first) embedding_.visit_positions(visitor);
   for (const ModelChunk& chunk : chunks_)
     for (int i = chunk.first; i < chunk.end; ++i) visitor.block(i), block(i).visit(visitor);
   for (std::size_t k = 0; last && k < ahead_.size(); ++k) visitor.block(int(shape_.layers) + int(k)), ahead_[k]->visit(visitor);

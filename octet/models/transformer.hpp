@@ -5,6 +5,7 @@
 
 #include "octet/models/model.hpp"
 #include "octet/models/mtp_layer.hpp"
+#include "octet/models/token_embedding.hpp"
 #include "octet/nn/block.hpp"
 #include "octet/nn/multiplier.hpp"
 #include "octet/nn/partition.hpp"
@@ -32,7 +33,7 @@ class Transformer final : public Model {
   bool has_chunks() const override { return true; }
   Tensor boundary(Stream&, const TokenBatch&, Region) const override;
   Tensor choices(Stream& stream, Region region) const override { return routers_.joint_choices(stream, region); }
-  Parameter* shared_by_ends() override { return shape_.tied || shape_.mtp_depth > 0 ? &embedding_ : nullptr; }
+  Parameter* shared_by_ends() override { return shape_.tied || shape_.mtp_depth > 0 ? &embedding_.table() : nullptr; }
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const StageBoundary&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const StageBoundary&) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
@@ -60,8 +61,6 @@ class Transformer final : public Model {
   Block& block(int number) { return *blocks_[std::size_t(number)]; }
   ModelChunk chunk_of(const StageBoundary&) const;
   Saved& saved_in(Region);
-  void embed(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& x);
-  void embed_backward(Stream&, const TokenBatch&, const Tensor& tokens, const Tensor& d, int pass);
   void declare_uses();
   bool sums_wait(const Stream&, const Tensor& x) const;
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const StageBoundary&, const scaling::Pass&);
@@ -77,14 +76,13 @@ class Transformer final : public Model {
   nn::Partition& partition_;
   nn::RowExchange& sequences_;
   ModelShape shape_;
-  std::vector<ModelChunk> chunks_;        // the memory of other blocks is never bound
-  Parameter embedding_;                   // [V, D], or the own rows
-  std::unique_ptr<Parameter> positions_;  // [max sequence, D]
+  std::vector<ModelChunk> chunks_;  // the memory of other blocks is never bound
+  TokenEmbedding embedding_;        // the last chunk has a copy if it is tied, or if layers of further tokens read it
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<std::unique_ptr<Ahead>> ahead_;  // by depth
   Norm norm_;
   nn::LanguageHead head_;
-  nn::Multiplier of_embedding_, of_logits_;
+  nn::Multiplier of_logits_;
   float ahead_factor_;  // of the loss of each depth
   nn::ResidualQuantizer residual_;
   DType activations_;

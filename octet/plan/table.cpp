@@ -103,7 +103,7 @@ std::string reason_lost(const Candidate& winner, const Candidate& loser) {
 
 std::string nothing_fits(const Question& q, const Answer& a) {
   if (!a.best.empty()) return "";
-  const std::string gpus = format("{} {}", grouped(q.job.gpus), q.job.gpus == 1 ? "GPU" : "GPUs");
+  const std::string gpus = counted(q.job.gpus, "GPU");
   if (a.valid == 0) return format("no layout is valid on {}: {}; or choose another --gpus", gpus, a.rule);
   const Candidate& c = *a.nearest_miss;
   return format(

@@ -147,8 +147,6 @@ void set_srun_address(const Reader& r, LaunchedRank& p) {
 
 }  // namespace
 
-std::string ranks_text(std::int64_t ranks) { return format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
-
 LaunchedRank launched_rank_among(const Variables& get) {
   const Reader r(get);
   const auto torch = read_rank(r, Launcher::torchrun, torchrun), mpi = read_rank(r, Launcher::mpirun, mpirun);

@@ -16,9 +16,6 @@ constexpr std::string_view name(Launcher l) {
   return names[std::size_t(l)];
 }
 
-/// "1 rank", "2 ranks".
-std::string ranks_text(std::int64_t ranks);
-
 /// This process among the ranks.
 struct LaunchedRank {
   Launcher launcher = Launcher::none;

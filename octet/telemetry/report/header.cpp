@@ -88,7 +88,7 @@ std::string length_text(const Group& g) {
 
 std::string machine_text(const Group& g) {
   const MachineFacts& machine = g.first().facts.machine;
-  return format("{}, {} {}", machine.cpu, machine.threads, machine.threads == 1 ? "thread" : "threads");
+  return format("{}, {}", machine.cpu, counted(machine.threads, "thread"));
 }
 
 double seconds_of(const RunRecord& run) { return run.end ? run.end->time : run.steps.empty() ? 0 : run.steps.back().time; }
@@ -121,8 +121,8 @@ void write_header(Markup& m, const Study& study) {
   m.element("p", "Octet report", {{"class", "kicker"}});
   if (study.comparison) {
     const std::size_t arms = study.groups.size() - (study.baseline() ? 1 : 0);
-    m.element("h1", format("{}: {} {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models",
-                           arms, arms == 1 ? "arm" : "arms", study.comparison->baseline));
+    m.element("h1", format("{}: {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models",
+                           counted((long long)arms, "arm"), study.comparison->baseline));
     m.element("p", with_alerts(findings(*study.comparison), study), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));

@@ -98,7 +98,7 @@ void make_folder(const Text& text, const std::string& model, const std::string& 
   if (identity_of(text, model) != identity)
     throw DataError(format("{}: the text changed while it was read; start again when it is complete", first));
   made.commit();
-  log::info("{}: {} tokens in {} documents", first, grouped((long long)r.tokens), grouped((long long)r.documents));
+  log::info("{}: {} in {}", first, counted((long long)r.tokens, "token"), counted((long long)r.documents, "document"));
   if (r.replaced > 0) log::warn("{}: {} invalid UTF-8 sequences were encoded as U+FFFD", first, grouped((long long)r.replaced));
 }
 
