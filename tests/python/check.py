@@ -213,6 +213,8 @@ class Models(unittest.TestCase):
             self.assertIn(sentence, str(raised.exception))
         with self.assertRaisesRegex(octet.ConfigError, "there is no such folder"):
             octet.Model.open("nowhere")
+        with self.assertRaisesRegex(TypeError, "octet.Model.open"):
+            octet.Model(self.folder)
 
 
 class Examples(unittest.TestCase):

@@ -28,6 +28,8 @@ class Model:
     """A model in one precision, ready to compute. Calls of several threads come one after another."""
 
     def __init__(self, model: _core.OpenModel):
+        if not isinstance(model, _core.OpenModel):
+            raise TypeError(f"octet.Model({model!r}): a folder is opened by octet.Model.open(folder)")
         self._model = model
 
     @classmethod
