@@ -33,8 +33,11 @@ std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
   return tokens;
 }
 
+// A restored state has maxima of the weights, of a part of them, or as another engine reads them: they are measured again.
 StepRunner::StepRunner(Engine& engine) : engine_(engine) {
   engine_.publish_weights();
+  engine_.precision.slots().clear_measurements(engine_.stream);
+  engine_.parameters.mark_changed();
   quantize_weights(true);
 }
 

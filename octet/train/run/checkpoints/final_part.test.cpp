@@ -161,6 +161,25 @@ TEST(FinalPart, OfRanksThatDivideWeightsIsThatOfWholeOnes) {
   for (const char* last : {"bf16", "bf16_forward"}) expect_ranks_like_whole_weights(last);
 }
 
+// Ranks read weights in BF16. Their scales come from these values, not from maxima that the recipe before measured on masters, of which
+// each rank has a part.
+TEST(FinalPart, OfRanksMeasuresWeightsAsItReadsThem) {
+  FinalRuns runs("current", "bf16_forward");
+  runs.config.model.width = 128, runs.config.model.hidden = 256, runs.config.train.accumulate = 1;
+  runs.config.ranks.zero = 1;
+  const std::vector<double> stored = losses_of(runs.train_on(2).folder);
+  runs.config.recipe.weights = scaling::WeightCodes::on_demand;
+  for (const std::int64_t zero : {1, 3}) {
+    runs.config.ranks.zero = zero;
+    const std::string folder = runs.train_on(2).folder;
+    EXPECT_EQ(losses_of(folder), stored) << "stage " << zero;
+    const std::string cut = runs.cut_after(folder, 6);
+    runs.train_on(2, cut);
+    EXPECT_EQ(losses_of(cut), stored) << "stage " << zero << ", resumed";
+    fs::remove_all(cut);
+  }
+}
+
 TEST(FinalPart, IsRefusedWithoutANumberOfStepsOrWithOtherActivations) {
   FinalRuns runs("current", "bf16");
   runs.config.train.steps = 0, runs.config.train.max_seconds = 1;
