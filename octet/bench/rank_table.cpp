@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "octet/comm/rendezvous/launched_rank.hpp"
+#include "octet/base/text.hpp"
 
 namespace octet::bench {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "octet/base/aligned.hpp"
+#include "octet/base/text.hpp"
 #include "octet/bench/rank_table.hpp"
 #include "octet/bench/scaling.hpp"
-#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/telemetry/report/svg_file.hpp"
 
 namespace octet::bench {

@@ -7,8 +7,8 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/text.hpp"
 #include "octet/comm/mpi/file_size.hpp"
-#include "octet/comm/rendezvous/launched_rank.hpp"
 #include "octet/launch/commands.hpp"
 #include "octet/launch/fewer_ranks.hpp"
 #include "octet/launch/supervisor.hpp"

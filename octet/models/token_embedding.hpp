@@ -25,7 +25,6 @@ class TokenEmbedding {
 
   bool learns_positions() const { return bool(positions_); }
   Parameter& table() { return table_; }
-  void visit_table(nn::Visitor& visitor) { visitor.parameter(table_); }
   void visit_positions(nn::Visitor&);
 
  private:

@@ -337,7 +337,7 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
 template <class Block, class Norm>
 void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   const bool first = embeds(chunks_.front()), last = has_head(chunks_.back());
-  if (first || (last && shared_by_ends() != nullptr)) embedding_.visit_table(visitor);
+  if (first || (last && shared_by_ends() != nullptr)) visitor.parameter(embedding_.table());
   if (first) embedding_.visit_positions(visitor);
   for (const ModelChunk& chunk : chunks_)
     for (int i = chunk.first; i < chunk.end; ++i) visitor.block(i), block(i).visit(visitor);

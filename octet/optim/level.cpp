@@ -28,10 +28,7 @@ std::int64_t bytes_per_parameter(const StateStorage& s) {
   return bytes;
 }
 
-std::string description(Storage s) {
-  const std::size_t bytes = size_of(code_type(s));
-  return format("{} byte{} per value{}", bytes, bytes == 1 ? "" : "s", facts(s).words);
-}
+std::string description(Storage s) { return format("{} per value{}", counted((long long)size_of(code_type(s)), "byte"), facts(s).words); }
 
 std::string unsafe_reason(const StateStorage& s) {
   if (s.master == Storage::bf16_nearest)

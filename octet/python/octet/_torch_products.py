@@ -3,6 +3,7 @@
 from typing import Optional
 
 import torch
+from torch import library
 
 from ._torch_coder import Coder, Recipe, device_guard, matrix, padded, queue_of
 from ._torch_operand import Latest, Operand
@@ -54,7 +55,7 @@ class Product(torch.autograd.Function):
         return dx, dw, None if db is None else db.to(ctx.bias), None, None, None, None, None
 
 
-_library = torch.library.Library("octet", "FRAGMENT")
+_library = library.Library("octet", "FRAGMENT")
 _library.define("linear_encode(Tensor x, Tensor? maximum, Tensor? coder, str recipe, bool keep, bool records) -> "
                 "(Tensor, Tensor, Tensor, Tensor)")
 _library.define("linear_forward(Tensor[] x, SymInt tokens, ScalarType dtype, Tensor weight, Tensor? bias, Tensor coder, bool keep, "
@@ -109,18 +110,18 @@ for _name, _function in (("linear_encode", _encode), ("linear_forward", _forward
     _library.impl(_name, _function, "CUDA")
 
 
-@torch.library.register_fake("octet::linear_encode")
+@library.register_fake("octet::linear_encode")
 def _(x, maximum, coder, recipe, keep, records):
     layout, parts = Coder.shared(Recipe.from_key(recipe), x.device).layout(padded(int(x.shape[0]), x.device), int(x.shape[1]), x.dtype, keep)
     return _of_layout(layout, [x.new_empty(size, dtype=kind) for size, kind, _ in parts], x.device)
 
 
-@torch.library.register_fake("octet::linear_forward")
+@library.register_fake("octet::linear_forward")
 def _(x, tokens, dtype, weight, bias, coder, keep, backward, records):
     return weight.new_empty(tokens, weight.shape[0], dtype=dtype)
 
 
-@torch.library.register_fake("octet::linear_backward")
+@library.register_fake("octet::linear_backward")
 def _(dy, maximum, codes, factors, weight, coder, dx, dw, db, records):
     new = lambda wanted, *shape, dtype: dy.new_empty(shape if wanted else 0, dtype=dtype)
     return (new(dx, dy.shape[0], weight.shape[1], dtype=dy.dtype), new(dw, *weight.shape, dtype=weight.dtype),

@@ -33,12 +33,9 @@ std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
   return tokens;
 }
 
-// A restored state has maxima of the weights, of a part of them, or as another engine reads them: they are measured again.
 StepRunner::StepRunner(Engine& engine) : engine_(engine) {
   engine_.publish_weights();
-  engine_.precision.slots().clear_measurements(engine_.stream);
-  engine_.parameters.mark_changed();
-  quantize_weights(true);
+  quantize_weights_again();
 }
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
@@ -57,7 +54,6 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
       options.listener->piece(pass, part, begin, end);
     };
   if (!engine_.train(micro_batches, of_micro_batch(options.measure), tokens, proceeds, piece)) {
-    engine_.precision.slots().clear_measurements(engine_.stream);
     quantize_weights_again();
     return false;
   }
@@ -137,9 +133,11 @@ void StepRunner::clear_sums() {
 
 void StepRunner::quantize_weights(bool measured) { engine_.quantize_weights(of_weights(measured)); }
 
-// Weights did not change, but their scales may be new, and their maxima are to be measured.
+// Weights did not change, but their scales may be new. Their maxima are measured again: those that are there may be of a part of the
+// weights, or of the weights as another engine reads them, whose state was restored.
 void StepRunner::quantize_weights_again() {
   clear_sums();
+  engine_.precision.slots().clear_measurements(engine_.stream);
   engine_.parameters.mark_changed();
   quantize_weights(true);
 }

@@ -63,11 +63,10 @@ Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t v
       eval_dataset_(open_eval(c, verify_of(c))),
       training_(training_of(c, dataset_, split_of(c, dataset_, eval_dataset_).train, shares_, mixed_)),
       eval_tokens_(loop.eval_tokens) {
-  data::require_vocabulary(dataset_, vocabulary, "model.vocabulary");
-  for (const data::Dataset& d : mixed_)
-    data::require_vocabulary(d, vocabulary, "model.vocabulary"), data::require_same_tokenizer(dataset_, d);
-  if (eval_dataset_)
-    data::require_vocabulary(*eval_dataset_, vocabulary, "model.vocabulary"), data::require_same_tokenizer(dataset_, *eval_dataset_);
+  const auto require_ids = [&](const data::Dataset& d) { data::require_vocabulary(d, vocabulary, "model.vocabulary"); };
+  require_ids(dataset_);
+  for (const data::Dataset& d : mixed_) require_ids(d), data::require_same_tokenizer(dataset_, d);
+  if (eval_dataset_) require_ids(*eval_dataset_), data::require_same_tokenizer(dataset_, *eval_dataset_);
   if (eval_dataset_) require_same_kind(dataset_, *eval_dataset_);
   if (c.eval_fraction > 0 || eval_dataset_)
     held_out_ = data::samples_of(eval_dataset_ ? *eval_dataset_ : dataset_, split_of(c, dataset_, eval_dataset_).held_out,
