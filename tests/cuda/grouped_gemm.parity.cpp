@@ -69,6 +69,9 @@ Case grouped(const Choosing& c, std::int64_t N, std::int64_t K, const Layout& la
             ops::grouped_gemm(s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = dw});
             ops::grouped_gemm(
                 s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = more, .accumulate = true});
+            const Tensor halves = side.gaussian({c.experts * N, K}, 6, DType::bf16);
+            ops::grouped_gemm(
+                s, ops::GroupedColumnsGemm{.a = dy.codes.cols, .b = x.codes.cols, .groups = groups, .d = halves, .accumulate = true});
             const Tensor added = side.gaussian({map.rows(), N}, 5, dtype), of_added = side.poisoned({c.tokens, N}, dtype);
             ops::grouped_gemm(
                 s, ops::GroupedRowsGemm{.a = x.codes.rows, .stack = w.codes.rows, .groups = groups, .d = added, .accumulate = true});
@@ -80,6 +83,7 @@ Case grouped(const Choosing& c, std::int64_t N, std::int64_t K, const Layout& la
             const Nearness summed = is_fp8(layout.activations.format) ? within_share_of_largest(0x1p-10) : rounded;
             side.result("y", of_y, rounded), side.result("dx", of_dx, rounded), side.result("y added", of_added, rounded);
             side.result("dw", dw, summed), side.result("dw added", more, summed);
+            side.result("dw added in BF16", halves, within_share_of_largest(0x1p-7));
           }};
 }
 

@@ -16,7 +16,11 @@ void advance_amax_history(const ops::AmaxHistory& a) {
   for_each(ceil_div(slots, width), length * width * 8, [&](std::int64_t pack) {
     const std::int64_t first = pack * width;
     const int n = slots - first < width ? int(slots - first) : width;
-    const Vec amax = ops::advance_slots(Lane{}, Part{first, n}, history, length, stride, a.choice == ops::AmaxChoice::most_recent);
+    const Part at{first, n};
+    const Vec last = Lane{}.load(history, at);
+    const Vec most = ops::move_rows(Lane{}, at, {history, length, stride}, 1, length, last, last != 0.0f);
+    Lane{}.store(history, at, Vec{});
+    const Vec amax = ops::deciding_maximum(last, most, a.choice == ops::AmaxChoice::most_recent);
     for (int i = 0; i < n; ++i) {
       const std::int32_t place = a.places.as<std::int32_t>()[first + i];
       float& scale = a.scale.f32()[place];

@@ -8,7 +8,7 @@ namespace {
 
 using namespace tiles;
 template <bool a_turned, bool b_turned>
-using Kernel = Form<Groups::columns, Promotion::none, 2, Share::nothing, 3, 4, -1, a_turned, b_turned>;
+using Kernel = Form<Groups::columns, Promotion::none, 2, Share::nothing, 4, 3, 8, -1, a_turned, b_turned>;
 
 }  // namespace
 
@@ -16,9 +16,9 @@ bool columns_bf16(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
   const bool halves = g.a.codes.dtype == DType::bf16 && g.b.codes.dtype == DType::bf16 && !g.a.descales && !g.b.descales;
   if (!g.along_k || !halves || (g.b.transposed && !g.a.transposed) || !readable(o)) return false;
-  if (g.b.transposed) launch<Bf16, Bf16, Kernel<true, true>>(queue, job_of<Kernel<true, true>>(o));
-  else if (g.a.transposed) launch<Bf16, Bf16, Kernel<true, false>>(queue, job_of<Kernel<true, false>>(o));
-  else launch<Bf16, Bf16, Kernel<false, false>>(queue, job_of<Kernel<false, false>>(o));
+  if (g.b.transposed) multiply_by<Bf16, Bf16, Kernel<true, true>>(queue, o);
+  else if (g.a.transposed) multiply_by<Bf16, Bf16, Kernel<true, false>>(queue, o);
+  else multiply_by<Bf16, Bf16, Kernel<false, false>>(queue, o);
   return true;
 }
 

@@ -8,8 +8,8 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Promoted = Form<Groups::columns, Promotion::plain, 2, Share::a, 3, 4, 2>;
-using Fast = Form<Groups::columns, Promotion::none, 2, Share::nothing, 3, 4, -1>;
+using Promoted = Form<Groups::columns, Promotion::plain, 2, Share::a, 3, 4, 16, 2>;
+using Fast = Form<Groups::columns, Promotion::none, 2, Share::a, 4, 3, 8, -1>;
 
 bool takes(const Operands& o) {
   using enum ops::GemmScale;
@@ -23,8 +23,8 @@ bool columns_tensor(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
   if (!g.along_k || !takes(o)) return false;
   with_formats(o, [&]<class A, class B>() {
-    if (g.fast_accumulation) launch<A, B, Fast>(queue, job_of<Fast>(o));
-    else launch<A, B, Promoted>(queue, job_of<Promoted>(o));
+    if (g.fast_accumulation) multiply_by<A, B, Fast>(queue, o);
+    else multiply_by<A, B, Promoted>(queue, o);
   });
   return true;
 }

@@ -10,8 +10,8 @@ namespace {
 using namespace tiles;
 template <Share share>
 void run(Queue queue, const Operands& o) {
-  using Kernel = Form<Groups::rows, Promotion::square, 2, share, 3, 4, -1>;
-  with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });
+  using Kernel = Form<Groups::rows, Promotion::square, 2, share, 3, 4, 16, -1>;
+  with_formats(o, [&]<class A, class B>() { multiply_by<A, B, Kernel>(queue, o); });
 }
 
 bool takes(const Operands& o) {

@@ -8,7 +8,7 @@ namespace {
 
 using namespace tiles;
 template <bool turned>
-using Kernel = Form<Groups::rows, Promotion::none, 2, turned ? Share::nothing : Share::a, 3, 4, -1, false, turned>;
+using Kernel = Form<Groups::rows, Promotion::none, 2, turned ? Share::nothing : Share::a, 3, 4, 16, -1, false, turned>;
 
 }  // namespace
 
@@ -16,8 +16,8 @@ bool rows_bf16(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
   const bool halves = g.a.codes.dtype == DType::bf16 && g.b.codes.dtype == DType::bf16 && !g.a.descales && !g.b.descales;
   if (g.along_k || !halves || g.a.transposed || (g.b.transposed && !g.stack_columns) || !readable(o)) return false;
-  if (g.b.transposed) launch<Bf16, Bf16, Kernel<true>>(queue, job_of<Kernel<true>>(o));
-  else launch<Bf16, Bf16, Kernel<false>>(queue, job_of<Kernel<false>>(o));
+  if (g.b.transposed) multiply_by<Bf16, Bf16, Kernel<true>>(queue, o);
+  else multiply_by<Bf16, Bf16, Kernel<false>>(queue, o);
   return true;
 }
 

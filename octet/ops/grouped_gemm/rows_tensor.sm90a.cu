@@ -8,8 +8,8 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Promoted = Form<Groups::rows, Promotion::plain, 2, Share::a, 3, 4, 2>;
-using Fast = Form<Groups::rows, Promotion::none, 2, Share::a, 3, 4, -1>;
+using Promoted = Form<Groups::rows, Promotion::plain, 2, Share::a, 3, 4, 16, 2>;
+using Fast = Form<Groups::rows, Promotion::none, 2, Share::a, 3, 4, 16, -1>;
 
 bool takes(const Operands& o) {
   using enum ops::GemmScale;
@@ -24,8 +24,8 @@ bool rows_tensor(Queue queue, const ops::GroupedGemm& g) {
   const Operands o = Operands::of(g);
   if (g.along_k || !takes(o)) return false;
   with_formats(o, [&]<class A, class B>() {
-    if (g.fast_accumulation) launch<A, B, Fast>(queue, job_of<Fast>(o));
-    else launch<A, B, Promoted>(queue, job_of<Promoted>(o));
+    if (g.fast_accumulation) multiply_by<A, B, Fast>(queue, o);
+    else multiply_by<A, B, Promoted>(queue, o);
   });
   return true;
 }

@@ -16,11 +16,13 @@ __device__ void make_tiles(const Job& job, const Shared<F>& shared, Walk<F, valu
   if (F::lead >= 0 && in.group == 1) in.end_turn();
   Place p;
   while (walk.next(p)) {
+    if (F::adds_pairs && p.waves > 0 && p.blocks > 0) boxes.read(job, p, p.row + thread / 32 * 16, shared.old(thread / 32), lane);
     WgmmaSums sum[F::waves] = {};
     if (F::b_shared && p.waves == 0) pass_stages<F>(in, p.blocks, turn);
     else if (F::waves == 1 || p.waves == 1) multiply<A, B, F, 1>(sum, in, p.blocks, turn);
     else multiply<A, B, F, F::waves>(sum, in, p.blocks, turn);
     if (job.write == Write::add && p.blocks == 0) continue;
+    if (F::adds_pairs && p.waves > 0) boxes.wait(shared.old(thread / 32));
 #pragma unroll
     for (int wave = 0; wave < F::waves; ++wave)
       if (wave < p.waves) write_wave<F>(job, sum[wave], p, p.row + wave * wave_rows + thread / 32 * 16, boxes, lane);
@@ -36,8 +38,9 @@ __global__ void __launch_bounds__(threads, 1) tiles_kernel(const __grid_constant
   const unsigned rank = F::cluster == 1 ? 0 : cluster_rank();
   const Walk<F, values> walk(job, int(blockIdx.x) / F::cluster, int(gridDim.x) / F::cluster, int(rank));
   if (threadIdx.x == 0) {
-    for (int i = 0; i < F::stages; ++i) shared.full(i).init(2), shared.empty(i).init(F::cluster * multipliers / 32);
+    for (int i = 0; i < F::stages; ++i) shared.full(i).init(2), shared.empty(i).init(F::cluster * Shared<F>::warps);
     for (int group = 0; group < 2; ++group) shared.turn(group).init(warpgroup / 32);
+    for (int warp = 0; warp < Shared<F>::warps; ++warp) shared.old(warp).init(1);
     fence_barriers();
   }
   cluster_sync();

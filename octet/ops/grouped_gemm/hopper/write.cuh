@@ -7,16 +7,34 @@
 
 namespace octet::cuda::tiles {
 
-/// A warp's boxes, filled in turn; a box is filled again when its last store has read it.
+/// Which matrix of d a tile is of.
+template <class F>
+__device__ int matrix_of(const Place& p) {
+  return F::groups == Groups::columns ? p.group : 0;
+}
+
+/// A warp's boxes, filled in turn; a box is filled again when its last store has read it. Where sums are added to pairs, boxes hold
+/// the old ones, of 64 columns each.
 template <class F>
 struct Boxes {
   std::uint32_t at;
   int next = 0;
+  unsigned parity = 0;  // of the next arrival of old values
 
+  /// Begins to read what a tile is added to, from this warp's first row on.
+  __device__ void read(const Job& job, const Place& p, int row, Barrier old, int lane) const {
+    if (lane == 0) wait_stores<0>(), old.expect(unsigned(p.waves * 2 * F::box_bytes));
+#pragma unroll
+    for (int i = 0; i < 2 * F::waves; ++i)
+      if (lane == 0 && i < 2 * p.waves)
+        copy_box(box((next + i) % F::boxes), job.d, p.column + i % 2 * 64, row + i / 2 * wave_rows, matrix_of<F>(p), old);
+  }
+  __device__ std::uint32_t box(int i) const { return at + unsigned(i * F::box_bytes); }
+  __device__ void wait(Barrier old) { old.wait(parity), parity ^= 1; }
   __device__ std::uint32_t take(int lane) const {
-    if (lane == 0) wait_stores<F::boxes - 1>();
+    if (!F::adds_pairs && lane == 0) wait_stores<F::boxes - 1>();
     __syncwarp();
-    return at + unsigned(next * box_bytes);
+    return box(next);
   }
   __device__ void give(const Job& job, std::uint32_t box, int x, int y, int z, int lane) {
     fence_stores();
@@ -30,33 +48,61 @@ struct Boxes {
   }
 };
 
-// Rows of a box are 128 bytes whose 16-byte pieces are swizzled, as TMA expects it.
+// Rows of a box are 128 bytes whose 16-byte pieces are swizzled, as TMA expects it. A box of 8 rows has the upper or lower ones of a
+// warp's 16.
+
+/// Where this lane's row of four matrices of 8 x 8 pairs begins, from 16-byte piece `first` on.
+template <int rows>
+__device__ std::uint32_t piece_of(std::uint32_t box, int first, int lane) {
+  const int row = lane % rows;
+  return box + unsigned(row * 128 + ((first + lane / rows) ^ (row % 8)) * 16);
+}
+template <class T, int rows>
+__device__ void fill_with_pairs(std::uint32_t box, const float* sum, int half, int lane) {
+#pragma unroll
+  for (int j = 0; j < 8; j += 32 / rows) {
+    const auto word = [&](int i) {  // the i-th matrix is that of piece j + i, or of piece j + i / 2 and half i % 2
+      const float* const s = sum + (rows == 8 ? 4 * (j + i) + 2 * half : 4 * (j + i / 2) + 2 * (i % 2));
+      return pair_word<T>(s[0], s[1]);
+    };
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(piece_of<rows>(box, j, lane)), "r"(word(0)),
+                 "r"(word(1)), "r"(word(2)), "r"(word(3))
+                 : "memory");
+  }
+}
+/// sum += the pairs of a box of 16 rows.
 template <class T>
-__device__ void fill_with_pairs(std::uint32_t box, const float* sum, int lane) {
-  const int row = lane % 16, piece = lane / 16;
+__device__ void add_pairs(std::uint32_t box, float* sum, int lane) {
 #pragma unroll
   for (int j = 0; j < 8; j += 2) {
-    const float* s = sum + 4 * j;
-    const std::uint32_t to = box + unsigned(row * 128 + ((j + piece) ^ (row % 8)) * 16);
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(pair_word<T>(s[0], s[1])),
-                 "r"(pair_word<T>(s[2], s[3])), "r"(pair_word<T>(s[4], s[5])), "r"(pair_word<T>(s[6], s[7]))
+    unsigned word[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                 : "r"(piece_of<16>(box, j, lane))
                  : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float low, high;
+      pair_values<T>(word[i], low, high);
+      sum[4 * j + 2 * i] += low, sum[4 * j + 2 * i + 1] += high;
+    }
   }
 }
 // Sums of neighbouring columns are stored one by one. Stored as pairs, they would lie in the register banks of the fresh sums, and half of
 // the FMAs that promote would take twice as long.
-__device__ inline void fill_with_floats(std::uint32_t box, const float* sum, int lane) {
-  const int row = lane / 4;  // and the one 8 below, whose pieces are swizzled alike
+template <int rows>
+__device__ void fill_with_floats(std::uint32_t box, const float* sum, int half, int lane) {
+  const int row = lane / 4;  // and, of 16, the one 8 below, whose pieces are swizzled alike
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    const float* s = sum + 4 * j;
+    const float* s = sum + 4 * j + (rows == 8 ? 2 * half : 0);
     const std::uint32_t to = box + unsigned(row * 128 + ((2 * j + lane % 4 / 2) ^ (row % 8)) * 16 + lane % 2 * 8);
     store_shared(to, s[0]), store_shared(to + 4, s[1]);
-    store_shared(to + 8 * 128, s[2]), store_shared(to + 8 * 128 + 4, s[3]);
+    if constexpr (rows == 16) store_shared(to + 8 * 128, s[2]), store_shared(to + 8 * 128 + 4, s[3]);
   }
 }
 
-// The end of a sum: scales that apply at the end, the bias, and values of a 16-bit d to which they are added, which is rounded once.
+// The end of a sum: scales that apply at the end, and the bias.
 template <class F>
 __device__ void finish(const Job& job, WgmmaSums& sum, const Place& p, int row, int lane) {
   const int upper = row + lane / 4, first = p.column + lane % 4 * 2;
@@ -75,40 +121,39 @@ __device__ void finish(const Job& job, WgmmaSums& sum, const Place& p, int row, 
     for (int i = 0; i < 64; ++i)
       if (const int column = first + i / 4 * 8 + i % 2; column < job.N) sum[i] += __ldg(job.bias + column);
   }
-  if (job.write == Write::store || job.d_type == DType::f32) return;
-  const std::int64_t group = F::groups == Groups::columns ? std::int64_t(p.group) * job.M : 0;
+}
+
+/// d = or += half a warp's 16 x 128 sums of a wave, as T.
+template <class T, class F>
+__device__ void write_pairs(const Job& job, float* sum, int x, int row, int z, Boxes<F>& boxes, int lane) {
 #pragma unroll
-  for (int i = 0; i < 64; i += 2) {
-    const int at = upper + i / 2 % 2 * 8, column = first + i / 4 * 8;
-    if (at >= job.M || column >= job.N) continue;
-    const unsigned old = *(static_cast<const unsigned*>(job.d_data) + ((group + at) * job.N + column) / 2);
-    float low, high;
-    if (job.d_type == DType::f16) pair_values<Fp16>(old, low, high);
-    else pair_values<Bf16>(old, low, high);
-    sum[i] += low, sum[i + 1] += high;
+  for (int half = 0; half < 16 / F::box_rows; ++half) {
+    const std::uint32_t box = boxes.take(lane);
+    if constexpr (F::adds_pairs) add_pairs<T>(box, sum, lane);
+    fill_with_pairs<T, F::box_rows>(box, sum, half, lane);
+    boxes.give(job, box, x, row + half * 8, z, lane);
   }
 }
 
 /// d = or += a warp's 16 x 128 sums of a wave.
 template <class F>
 __device__ void write_wave(const Job& job, WgmmaSums& sum, const Place& p, int row, Boxes<F>& boxes, int lane) {
-  const int z = F::groups == Groups::columns ? p.group : 0;
+  const int z = matrix_of<F>(p);
   finish<F>(job, sum, p, row, lane);
-  if (job.d_type == DType::f32) {
+  if (!F::adds_pairs && job.d_type == DType::f32) {
+    constexpr int halves = 16 / F::box_rows;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4 * halves; ++i) {
       const std::uint32_t box = boxes.take(lane);
-      fill_with_floats(box, &sum[16 * i], lane);
-      boxes.give(job, box, p.column + 32 * i, row, z, lane);
+      fill_with_floats<F::box_rows>(box, &sum[16 * (i / halves)], i % halves, lane);
+      boxes.give(job, box, p.column + 32 * (i / halves), row + i % halves * 8, z, lane);
     }
     return;
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const std::uint32_t box = boxes.take(lane);
-    if (job.d_type == DType::f16) fill_with_pairs<Fp16>(box, &sum[32 * i], lane);
-    else fill_with_pairs<Bf16>(box, &sum[32 * i], lane);
-    boxes.give(job, box, p.column + 64 * i, row, z, lane);
+    if (job.d_type == DType::f16) write_pairs<Fp16>(job, &sum[32 * i], p.column + 64 * i, row, z, boxes, lane);
+    else write_pairs<Bf16>(job, &sum[32 * i], p.column + 64 * i, row, z, boxes, lane);
   }
 }
 
