@@ -5,17 +5,23 @@ namespace octet::models {
 void Model::refresh(Stream& stream, const scaling::Pass& pass) {
   struct Refresh final : nn::Visitor {
     Model& model;
-    Stream& stream;
+    ops::QuantizeBatch& batch;
     const scaling::Pass& pass;
-    Refresh(Model& m, Stream& s, const scaling::Pass& p) : model(m), stream(s), pass(p) {}
+    Refresh(Model& m, ops::QuantizeBatch& b, const scaling::Pass& p) : model(m), batch(b), pass(p) {}
     int closed = -1;  // the block of the weights that come, until one of them needs it
     void block(int number) override { closed = number; }
     void weight(nn::Weight& w) override {
-      if (closed >= 0 && w.refresh_reads_values(pass)) model.open(stream, closed, nn::BlockWeights::Needed::values), closed = -1;
-      w.refresh(stream, pass);
+      if (closed >= 0 && w.refresh_reads_values(pass)) {
+        if (model.block_weights_ != nullptr) batch.run();  // the values of the block before may go
+        model.open(batch.stream(), closed, nn::BlockWeights::Needed::values), closed = -1;
+      }
+      w.refresh(batch, pass);
     }
-  } refresh(*this, stream, pass);
+  };
+  ops::QuantizeBatch batch(stream);
+  Refresh refresh(*this, batch, pass);
   visit(refresh);
+  batch.run();
 }
 
 }  // namespace octet::models

@@ -23,14 +23,15 @@ bool Weight::refresh_reads_values(const scaling::Pass& pass) const {
   return spec.quantizes() || parameter_.value.scales || spec.format != parameter_.value.codes.dtype;
 }
 
-void Weight::refresh(Stream& stream, const scaling::Pass& pass) {
+void Weight::refresh(ops::QuantizeBatch& batch, const scaling::Pass& pass) {
+  Stream& stream = batch.stream();
   if (refreshed_ == parameter_.version) return;
   check(parameter_.value || parameter_.codes, "weight {}: it has no storage; bind the model's parameters first", parameter_.path);
   if (find_scale_) find_scale_(stream);
   if (parameter_.codes) {
     refresh_from_codes(stream);
   } else if (const ops::QuantizeSpec as = spec(pass); cached_ || !as.quantizes()) {
-    refresh_cached(stream, as);
+    refresh_cached(batch, as);
   } else {
     measure(stream, pass);
   }
@@ -48,19 +49,19 @@ ops::SinkRequest Weight::request_of(const ops::QuantizeSpec& spec, const ops::Si
   return want;
 }
 
-void Weight::refresh_sink(Stream& stream, const ops::QuantizeSpec& spec, ops::SinkRequest orientations,
+void Weight::refresh_sink(ops::QuantizeBatch& batch, const ops::QuantizeSpec& spec, ops::SinkRequest orientations,
                           std::optional<ops::Sink>& to) const {
   orientations.rows_region = orientations.cols_region = Lifetime::run;
   const ops::SinkRequest want = request_of(spec, orientations);
-  if (!to || (!spec.quantizes() && want.plain)) to = ops::make_sink(stream, spec, want);
+  if (!to || (!spec.quantizes() && want.plain)) to = ops::make_sink(batch.stream(), spec, want);
   to->spec = spec;
-  ops::quantize(stream, parameter_.value, *to);
+  batch.add(parameter_.value, *to);
 }
 
-void Weight::refresh_cached(Stream& stream, const ops::QuantizeSpec& spec) {
+void Weight::refresh_cached(ops::QuantizeBatch& batch, const ops::QuantizeSpec& spec) {
   const bool values = forward_reads_values();
-  if (values) refresh_sink(stream, values_of_forward, {}, values_);
-  refresh_sink(stream, spec, {.rows = !values, .cols = true}, operands_);
+  if (values) refresh_sink(batch, values_of_forward, {}, values_);
+  refresh_sink(batch, spec, {.rows = !values, .cols = true}, operands_);
 }
 
 void Weight::refresh_from_codes(Stream& stream) {

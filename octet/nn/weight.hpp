@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "octet/ops/quantize/sink.hpp"
+#include "octet/ops/quantize/batch.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/tensor/parameter.hpp"
 
@@ -25,7 +25,13 @@ class Weight {
 
   /// Quantizes the parameter if it changed since: once per optimizer step, with a pass that records. Where the parameter is codes already
   /// (Parameter::codes), makes the cached operands from them. Throws ContractError if these codes are of an older version.
-  void refresh(Stream&, const scaling::Pass&);
+  void refresh(Stream& stream, const scaling::Pass& pass) {
+    ops::QuantizeBatch alone(stream);
+    refresh(alone, pass);
+    alone.run();
+  }
+  /// The same with other weights, whose operands are there after run().
+  void refresh(ops::QuantizeBatch&, const scaling::Pass&);
   /// Whether refresh() would read the parameter's values.
   bool refresh_reads_values(const scaling::Pass&) const;
   /// Whether rows are values although columns are codes, so that ranks need the values of a weight.
@@ -55,8 +61,8 @@ class Weight {
   Parameter& parameter() const { return parameter_; }
 
  private:
-  void refresh_cached(Stream&, const ops::QuantizeSpec&);
-  void refresh_sink(Stream&, const ops::QuantizeSpec&, ops::SinkRequest orientations, std::optional<ops::Sink>&) const;
+  void refresh_cached(ops::QuantizeBatch&, const ops::QuantizeSpec&);
+  void refresh_sink(ops::QuantizeBatch&, const ops::QuantizeSpec&, ops::SinkRequest orientations, std::optional<ops::Sink>&) const;
   ops::SinkRequest request_of(const ops::QuantizeSpec&, const ops::SinkRequest& orientations) const;
   void refresh_from_codes(Stream&);
   void measure(Stream&, const scaling::Pass&);

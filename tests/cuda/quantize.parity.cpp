@@ -1,7 +1,9 @@
 #include "octet/ops/quantize/quantize.hpp"
 
 #include <cstring>
+#include <memory>
 
+#include "octet/ops/quantize/batch.hpp"
 #include "octet/ops/quantize/health.hpp"
 #include "tests/cuda/sinks.hpp"
 
@@ -22,6 +24,27 @@ void add_cases(std::vector<Case>& cases, const Kind& kind, Types types, Shape sh
                        for (int again = 0; again < 2; ++again) ops::quantize(side.stream(), x, s.sink);  // counts add up
                        s.declare(side, format("{}", i++), false);
                      }
+                   }});
+}
+
+// More matrices than one launch takes, of shapes that join and others, in every orientation.
+void add_batch(std::vector<Case>& cases, const Kind& kind) {
+  cases.push_back({format("quantize a batch {}", kind.name), [=](Side& side) {
+                     std::vector<Tensor> values;
+                     std::vector<std::unique_ptr<SinkOnSide>> sinks;
+                     for (const Shape shape : {Shape{128, 128}, Shape{3, 7}, Shape{130, 264}, Shape{257, 129}, Shape{4096, 2304},
+                                               Shape{384, 896}, Shape{8, 2312}, Shape{160, 136}})
+                       for (Wanted want : every_orientation()) {
+                         want.keep_plain = false, want.noise = want.noise && shape.count() < 10000;
+                         values.push_back(side.gaussian(shape, values.size() + 1, DType::f32, 3));
+                         sinks.push_back(std::make_unique<SinkOnSide>(side, kind, shape, DType::f32, want));
+                       }
+                     ops::QuantizeBatch batch(side.stream());
+                     for (int again = 0; again < 2; ++again) {  // counts add up
+                       for (std::size_t i = 0; i < sinks.size(); ++i) batch.add(Stored::plain(values[i]), sinks[i]->sink);
+                       batch.run();
+                     }
+                     for (std::size_t i = 0; i < sinks.size(); ++i) sinks[i]->declare(side, format("{}", i), false);
                    }});
 }
 
@@ -104,6 +127,8 @@ std::vector<Case> make() {
   for (const Shape shape : {Shape{0, 8}, Shape{3, 7}, Shape{130, 264}, Shape{257, 129}, Shape{384, 896}})
     for (const Kind& kind : kinds(DType::f32))
       if (kind.spec.quantizes()) add_scaled(cases, kind, shape);
+  for (const Kind& kind : kinds(DType::f32))
+    if (kind.spec.quantizes()) add_batch(cases, kind);
   for (const std::int64_t cols : {1, 8, 1024, 77}) cases.push_back(fp16(cols));
   for (const int n : {0, 1, 33, 1000})
     cases.push_back({format("count_nonfinite {}", n), [=](Side& side) {

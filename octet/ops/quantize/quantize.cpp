@@ -6,13 +6,13 @@ namespace {
 
 bool is_wide(DType t) { return t == DType::f32 || t == DType::bf16; }
 
+}  // namespace
+
 void count_quantized(Stream& stream, const Tensor& x, const Sink& sink) {
   const double codes = double(sink.codes.rows.codes.bytes()) + (sink.codes.one_matrix() ? 0.0 : double(sink.codes.cols.codes.bytes()));
   const double reads = sink.spec.local(bool(sink.codes.cols)) ? 1 : 2;
   stream.count({.ops = 1, .bytes = reads * double(x.bytes()) + codes});
 }
-
-}  // namespace
 
 void quantize(Stream& stream, const Tensor& x, Sink& sink) {
   check(x.shape == sink.shape && is_activation(x.dtype), "quantize: wants {} of f32, bf16 or f16, got {} {}", sink.shape, x.shape, x.dtype);

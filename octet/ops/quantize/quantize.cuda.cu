@@ -1,5 +1,8 @@
+#include <span>
+
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/ops/quantize/cuda/few_rows.cuh"
+#include "octet/ops/quantize/cuda/tile_batch.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -66,25 +69,60 @@ TileJob completed(TileJob job) {
   return job;
 }
 
-/// tops[i], a maximum, becomes the scale that Side::scale describes; the descale goes to one or two places.
-__global__ void scales_kernel(std::int64_t n, BlockRule rule, float* tops, bool e8m0, void* descales, void* others) {
-  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  const float amax = tops[i];
-  const auto s = block_scale(amax, rule);
-  for (void* const to : {descales, others}) {
-    if (to == nullptr) continue;
-    if (e8m0) static_cast<std::uint8_t*>(to)[i] = std::uint8_t(s.code);
-    else static_cast<float*>(to)[i] = s.descale;
+/// Maxima that become the scales that Side::scale describes; descales go to one or two places.
+struct Maxima {
+  BlockRule rule;
+  float* tops;
+  bool e8m0;
+  void *descales, *others;
+
+  __device__ void to_scale(std::int64_t i) const {
+    const float amax = tops[i];
+    const auto s = block_scale(amax, rule);
+    for (void* const to : {descales, others}) {
+      if (to == nullptr) continue;
+      if (e8m0) static_cast<std::uint8_t*>(to)[i] = std::uint8_t(s.code);
+      else static_cast<float*>(to)[i] = s.descale;
+    }
+    tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
   }
-  tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
+};
+
+Maxima maxima_of(const TileJob& job, const Side& side, void* others) {
+  return {{.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops, side.e8m0, side.descales, others};
+}
+
+__global__ void scales_kernel(std::int64_t n, Maxima maxima) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) maxima.to_scale(i);
 }
 
 void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t n, void* others) {
   if (n == 0) return;
-  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(
-      n, {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops, side.e8m0, side.descales, others);
+  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(n, maxima_of(job, side, others));
   launched("scales_kernel");
+}
+
+/// The maximum of a tensor whose scale both orientations, or one of them, follow.
+Maxima of_tensor(const TileJob& job) {
+  const bool row = job.row.part == Part::top_of_tensor, col = job.col.part == Part::top_of_tensor;
+  return maxima_of(job, row ? job.row : job.col, row && col ? job.col.descales : nullptr);
+}
+TileJob second_job(TileJob job) {
+  job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
+  return completed(job);
+}
+
+/// Maxima of several tensors.
+struct MaximaBatch {
+  int number = 0;
+  Maxima of[TileBatch::most];
+};
+__global__ void clear_batch_kernel(const __grid_constant__ MaximaBatch all) {
+  if (int(threadIdx.x) < all.number) *all.of[threadIdx.x].tops = 0;
+}
+__global__ void scales_batch_kernel(const __grid_constant__ MaximaBatch all) {
+  if (int(threadIdx.x) < all.number) all.of[threadIdx.x].to_scale(0);
 }
 
 /// A producer of FP16 in memory, times *factor, a power of two.
@@ -129,13 +167,11 @@ TileJob first_job(Queue queue, const ops::Sink& sink) {
 void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, const Tensor& descale) {
   if (!sink.waits()) return;
   TileJob job = job_of(sink);
-  const bool row_tensor = job.row.part == Part::top_of_tensor, col_tensor = job.col.part == Part::top_of_tensor;
-  if (row_tensor) find_scales(queue, job, job.row, 1, col_tensor ? job.col.descales : nullptr);
-  else if (col_tensor) find_scales(queue, job, job.col, 1, nullptr);
+  const bool of_tensor_too = job.row.part == Part::top_of_tensor || job.col.part == Part::top_of_tensor;
+  if (of_tensor_too) scales_kernel<<<1, 1, 0, queue>>>(1, of_tensor(job)), launched("scales_kernel");
   if (job.row.part == Part::top_of_lines) find_scales(queue, job, job.row, job.rows, nullptr);
   if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
-  job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
-  run_stored(queue, completed(job), values, sink.dtype, descale);
+  run_stored(queue, second_job(job), values, sink.dtype, descale);
 }
 
 void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor& descale) {
@@ -144,6 +180,48 @@ void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor&
     return with_stored(x, sink.dtype, [&]<class T>(const auto& make) { fill_few_rows<T>(queue, few_rows_job(sink), make); });
   run_stored(queue, first_job(queue, sink), x, sink.dtype, descale);
   encode_waiting(queue, sink, x, descale);
+}
+
+namespace {
+
+/// Whether a matrix has so few tiles that its kernel would hardly be under way when it ends.
+bool joins(const Tensor& x, const ops::Sink& sink) {
+  const std::int64_t tiles = ceil_div(x.shape[0], tile_side) * ceil_div(x.shape[1], tile_side);
+  const TileJob job = job_of(sink);
+  return tiles > 0 && tiles <= 512 && packs_of_eight(x) && aligned_to(job.row.codes, 8) && !takes_few_rows(sink) &&
+         job.row.part != Part::top_of_lines && job.col.part != Part::top_of_lines;
+}
+
+void quantize_together(Queue queue, std::span<const ops::QuantizeBatch::Item* const> items) {
+  TileBatch first, second;
+  MaximaBatch maxima;
+  for (const ops::QuantizeBatch::Item* const item : items) {
+    const TileJob job = job_of(item->sink);
+    first.add(completed(job), item->x.f32());
+    if (!item->sink.waits()) continue;
+    maxima.of[maxima.number++] = of_tensor(job);
+    second.add(second_job(job), item->x.f32());
+  }
+  const bool waits = maxima.number > 0;
+  if (waits) clear_batch_kernel<<<1, TileBatch::most, 0, queue>>>(maxima), launched("clear_batch");
+  run_batch(queue, first);
+  if (waits) scales_batch_kernel<<<1, TileBatch::most, 0, queue>>>(maxima), launched("scales_batch");
+  run_batch(queue, second);
+}
+
+}  // namespace
+
+void quantize_batch(Queue queue, const std::vector<ops::QuantizeBatch::Item>& items) {
+  std::vector<const ops::QuantizeBatch::Item*> together;
+  for (const ops::QuantizeBatch::Item& item : items) {
+    if (joins(item.x, item.sink)) together.push_back(&item);
+    else quantize(queue, item.x, item.sink, {});
+  }
+  for (std::span<const ops::QuantizeBatch::Item* const> rest = together; !rest.empty();) {
+    const std::size_t n = std::min(rest.size(), std::size_t(TileBatch::most));
+    quantize_together(queue, rest.first(n));
+    rest = rest.subspan(n);
+  }
 }
 
 }  // namespace octet::cuda

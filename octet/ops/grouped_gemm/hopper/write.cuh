@@ -21,7 +21,7 @@ struct Boxes {
   int next = 0;
   unsigned parity = 0;  // of the next arrival of old values
 
-  /// Begins to read what a tile is added to, from this warp's first row on.
+  /// Begins to read the old values of a tile, from this warp's first row on.
   __device__ void read(const Job& job, const Place& p, int row, Barrier old, int lane) const {
     if (lane == 0) wait_stores<0>(), old.expect(unsigned(p.waves * 2 * F::box_bytes));
 #pragma unroll

@@ -25,12 +25,15 @@ struct Spot {
   std::int64_t row0, col0;
   int r, c;
 };
-/// Tiles side by side are those of neighbouring blocks; `width` columns are tiled, and a thread has `rows` rows.
-__device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width, int rows = 8) {
-  const unsigned across = width > 0 ? unsigned((width + tile_side - 1) / tile_side) : 1;
-  const unsigned block = job.last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x, down = block / across;
-  return {std::int64_t(down) * tile_side, std::int64_t(block - down * across) * tile_side, int(threadIdx.x) / 16 * rows,
+/// Of a tile by its number: row by row. `width` columns are tiled, and a thread has `rows` rows.
+__device__ __forceinline__ Spot spot_at(unsigned tile, std::int64_t width, int rows = 8) {
+  const unsigned across = width > 0 ? unsigned((width + tile_side - 1) / tile_side) : 1, down = tile / across;
+  return {std::int64_t(down) * tile_side, std::int64_t(tile - down * across) * tile_side, int(threadIdx.x) / 16 * rows,
           int(threadIdx.x) % 16 * 8};
+}
+/// Of a block's tile, where neighbouring blocks have neighbouring ones.
+__device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width, int rows = 8) {
+  return spot_at(job.last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x, width, rows);
 }
 
 /// Magnitudes compare like their bits. The first comparison avoids most atomics.
@@ -162,7 +165,7 @@ __device__ __forceinline__ void find_side(const TileJob& job, const Side& side, 
   } else if (side.part == Part::blocks) {
     find_block_scales(job, side, line0, at0, tops, scales, found);
   }
-  if (blockIdx.x == 0 && (side.part == Part::square || side.part == Part::blocks)) fill_padding(side);
+  if (line0 == 0 && at0 == 0 && (side.part == Part::square || side.part == Part::blocks)) fill_padding(side);
 }
 
 /// Maxima of the tile to scales, or to where they are collected. True when some value of the counted orientation is as Found::beyond says.
