@@ -12,7 +12,7 @@ void Model::refresh(Stream& stream, const scaling::Pass& pass) {
     void block(int number) override { closed = number; }
     void weight(nn::Weight& w) override {
       if (closed >= 0 && w.refresh_reads_values(pass)) {
-        if (model.block_weights_ != nullptr) batch.run();  // the values of the block before may go
+        if (model.block_weights_ != nullptr && model.block_weights_->in_turn()) batch.run();  // the values of the block before may go
         model.open(batch.stream(), closed, nn::BlockWeights::Needed::values), closed = -1;
       }
       w.refresh(batch, pass);

@@ -79,7 +79,7 @@ void ShardedWeights::encode(Stream& stream, const scaling::Pass& pass) {
 void ShardedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.owners_of(b).all_gather(stream, b.copies_part, b.all_copies()); }
 
 void ShardedWeights::open(Stream& stream, int block, Needed needed) {
-  if (!parameters_.shard().shards(nn::Sharded::weights)) return;
+  if (!in_turn()) return;
   if (gathered_ != needed) gathers_.forget();
   gathered_ = needed;
   gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) { gather_block(queue, which, needed); });

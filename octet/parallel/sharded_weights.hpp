@@ -29,6 +29,7 @@ class ShardedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void encode(Stream&, const scaling::Pass&);
   /// Where copies are sharded, too: gathers those of a block, and with a side queue those of the next one.
   void open(Stream&, int block, Needed) override;
+  bool in_turn() const override { return parameters_.shard().shards(nn::Sharded::weights); }
   /// Before and after each micro-batch: no block is in memory.
   void forget_blocks() { gathers_.forget(); }
   /// Collected in pieces, through little memory of the device.

@@ -43,7 +43,8 @@ Side first_side(const ops::Sink& sink, const Quantized& q, float* line_tops, boo
 /// The work of the second pass.
 Side second_side(Side s) {
   if (s.part != Part::top_of_tensor && s.part != Part::top_of_lines) return {};
-  s.part = s.part == Part::top_of_tensor ? Part::constant : Part::lines, s.scale = s.tops, s.tops = nullptr;
+  const bool tensor = s.part == Part::top_of_tensor;
+  s.part = tensor ? Part::constant : Part::lines, (tensor ? s.top : s.scale) = s.tops, s.tops = nullptr;
   return s;
 }
 
@@ -69,45 +70,24 @@ TileJob completed(TileJob job) {
   return job;
 }
 
-/// Maxima that become the scales that Side::scale describes; descales go to one or two places.
-struct Maxima {
-  BlockRule rule;
-  float* tops;
-  bool e8m0;
-  void *descales, *others;
-
-  __device__ void to_scale(std::int64_t i) const {
-    const float amax = tops[i];
-    const auto s = block_scale(amax, rule);
-    for (void* const to : {descales, others}) {
-      if (to == nullptr) continue;
-      if (e8m0) static_cast<std::uint8_t*>(to)[i] = std::uint8_t(s.code);
-      else static_cast<float*>(to)[i] = s.descale;
-    }
-    tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
-  }
-};
-
-Maxima maxima_of(const TileJob& job, const Side& side, void* others) {
-  return {{.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops, side.e8m0, side.descales, others};
-}
-
-__global__ void scales_kernel(std::int64_t n, Maxima maxima) {
+/// tops[i], the maximum of a line, becomes the scale that Side::scale describes.
+__global__ void scales_kernel(std::int64_t n, BlockRule rule, float* tops, bool e8m0, void* descales) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < n) maxima.to_scale(i);
+  if (i >= n) return;
+  const float amax = tops[i];
+  const auto s = block_scale(amax, rule);
+  if (e8m0) static_cast<std::uint8_t*>(descales)[i] = std::uint8_t(s.code);
+  else static_cast<float*>(descales)[i] = s.descale;
+  tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
 }
 
-void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t n, void* others) {
-  if (n == 0) return;
-  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(n, maxima_of(job, side, others));
+void find_scales_of_lines(Queue queue, const TileJob& job, const Side& side, std::int64_t n) {
+  if (side.part != Part::top_of_lines || n == 0) return;
+  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(
+      n, {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops, side.e8m0, side.descales);
   launched("scales_kernel");
 }
 
-/// The maximum of a tensor whose scale both orientations, or one of them, follow.
-Maxima of_tensor(const TileJob& job) {
-  const bool row = job.row.part == Part::top_of_tensor, col = job.col.part == Part::top_of_tensor;
-  return maxima_of(job, row ? job.row : job.col, row && col ? job.col.descales : nullptr);
-}
 TileJob second_job(TileJob job) {
   job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
   return completed(job);
@@ -116,13 +96,10 @@ TileJob second_job(TileJob job) {
 /// Maxima of several tensors.
 struct MaximaBatch {
   int number = 0;
-  Maxima of[TileBatch::most];
+  float* of[TileBatch::most];
 };
 __global__ void clear_batch_kernel(const __grid_constant__ MaximaBatch all) {
-  if (int(threadIdx.x) < all.number) *all.of[threadIdx.x].tops = 0;
-}
-__global__ void scales_batch_kernel(const __grid_constant__ MaximaBatch all) {
-  if (int(threadIdx.x) < all.number) all.of[threadIdx.x].to_scale(0);
+  if (int(threadIdx.x) < all.number) *all.of[threadIdx.x] = 0;
 }
 
 /// A producer of FP16 in memory, times *factor, a power of two.
@@ -166,11 +143,8 @@ TileJob first_job(Queue queue, const ops::Sink& sink) {
 
 void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, const Tensor& descale) {
   if (!sink.waits()) return;
-  TileJob job = job_of(sink);
-  const bool of_tensor_too = job.row.part == Part::top_of_tensor || job.col.part == Part::top_of_tensor;
-  if (of_tensor_too) scales_kernel<<<1, 1, 0, queue>>>(1, of_tensor(job)), launched("scales_kernel");
-  if (job.row.part == Part::top_of_lines) find_scales(queue, job, job.row, job.rows, nullptr);
-  if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
+  const TileJob job = job_of(sink);
+  find_scales_of_lines(queue, job, job.row, job.rows), find_scales_of_lines(queue, job, job.col, job.cols);
   run_stored(queue, second_job(job), values, sink.dtype, descale);
 }
 
@@ -199,14 +173,11 @@ void quantize_together(Queue queue, std::span<const ops::QuantizeBatch::Item* co
     const TileJob job = job_of(item->sink);
     first.add(completed(job), item->x.f32());
     if (!item->sink.waits()) continue;
-    maxima.of[maxima.number++] = of_tensor(job);
+    maxima.of[maxima.number++] = item->sink.maxima.f32();
     second.add(second_job(job), item->x.f32());
   }
-  const bool waits = maxima.number > 0;
-  if (waits) clear_batch_kernel<<<1, TileBatch::most, 0, queue>>>(maxima), launched("clear_batch");
-  run_batch(queue, first);
-  if (waits) scales_batch_kernel<<<1, TileBatch::most, 0, queue>>>(maxima), launched("scales_batch");
-  run_batch(queue, second);
+  if (maxima.number > 0) clear_batch_kernel<<<1, TileBatch::most, 0, queue>>>(maxima), launched("clear_batch_kernel");
+  run_batch(queue, first), run_batch(queue, second);
 }
 
 }  // namespace

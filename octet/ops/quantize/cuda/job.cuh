@@ -11,7 +11,7 @@ inline constexpr int tile_side = 128, tile_threads = 256;
 /// The work of a pass for one orientation of the codes.
 enum class Part : int {
   nothing,
-  constant,       // encode with one scale in memory
+  constant,       // encode with one scale, which is in memory or follows from a maximum there
   lines,          // encode with a scale per line, in memory
   square,         // encode with the scale of each tile, found here
   blocks,         // encode with the scale of every 2^shift values of a line, found here
@@ -28,10 +28,12 @@ struct Side {
   int shift = 7;
   float overflow = 0;  // see BlockRule
   std::uint8_t* codes = nullptr;
-  /// Of the tensor, or of every line. Negative: minus the scale, and some value lands beyond the format's largest or is infinite.
+  /// Of the tensor, or of every line. Negative, of a line: minus the scale, and some value lands beyond the format's largest or is
+  /// infinite.
   const float* scale = nullptr;
-  float* tops = nullptr;     // maxima that are collected
-  void* descales = nullptr;  // written where scales are found
+  const float* top = nullptr;  // of the tensor, instead of its scale
+  float* tops = nullptr;       // maxima that are collected
+  void* descales = nullptr;    // written where scales are found
   std::int64_t line_stride = 0, block_stride = 0;
   std::int64_t lines = 0, blocks = 0, stored_lines = 0, stored_blocks = 0;  // of the descales' layout, without and with padding
 };

@@ -100,7 +100,9 @@ template <class Format, bool keeps_plain, bool measures, class Make>
 __device__ __forceinline__ void encode_as_made(const TileJob& job, const Make& make, const Spot& at,
                                                KnownShared<Make::outputs, measures>& shared) {
   const std::int64_t width = job.cols / Make::outputs;
-  const float scale = fabsf(*(job.row.part == Part::constant ? job.row.scale : job.col.scale));
+  const bool stores = at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0;
+  float scale = job.col.part == Part::constant ? constant_scale(job, job.col, stores) : 0.0f;  // that of both
+  if (job.row.part == Part::constant) scale = constant_scale(job, job.row, stores);
   Collected<measures> all;
   if (job.rows > 0 && width > 0) {
 #pragma unroll 1

@@ -142,13 +142,21 @@ __device__ __forceinline__ void fill_padding(const Side& side) {
   }
 }
 
+/// The scale of Part::constant. One that follows from a maximum has its descale stored by one thread of the first tile.
+__device__ __forceinline__ float constant_scale(const TileJob& job, const Side& side, bool stores) {
+  if (side.top == nullptr) return fabsf(*side.scale);
+  const auto s = block_scale(*side.top, rule_of(job, side));
+  if (stores) put_descale(side, 0, 0, s);
+  return s.scale;
+}
+
 /// One orientation's scales, to shared memory.
 template <class TopOf>
 __device__ __forceinline__ void find_side(const TileJob& job, const Side& side, std::int64_t line0, std::int64_t at0, float tile_top,
                                           const TopOf& tops, float* scales, Found& found) {
   const int thread = int(threadIdx.x);
   if (side.part == Part::constant && thread == 0) {
-    const float s = fabsf(*side.scale);
+    const float s = constant_scale(job, side, line0 == 0 && at0 == 0);
     scales[0] = s;
     if (side.counts) found.add(tile_top, s, job.format_max);
   } else if (side.part == Part::square && thread == 0) {
