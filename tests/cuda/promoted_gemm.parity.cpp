@@ -14,19 +14,10 @@ using testing::dot_bound, testing::unit_f32;
 
 struct Kernel {
   const char* name;
-  bool (*run)(Side&, const ops::Gemm&);
+  bool (*run)(cuda::Queue, const ops::Gemm&);
   int b;  // of operand_kinds(), beside 1x128 of `a`
   bool (*takes)(const Shape& mnk) = [](const Shape&) { return true; };
 };
-
-template <bool (*kernel)(cuda::Queue, const ops::Gemm&)>
-bool alone(Side& side, const ops::Gemm& g) {
-  return kernel(side.stream().queue(), g);
-}
-bool in_parts(Side& side, const ops::Gemm& g) {
-  const Tensor workspace = side.stream().empty({ops::gemm_workspace_bytes}, DType::u8);
-  return cuda::dense_1x128_1x128_in_parts(side.stream().queue(), g, workspace);
-}
 
 struct Try {
   Kernel kernel;
@@ -38,7 +29,7 @@ struct Try {
 
 void multiply(Side& side, const Try& t, const ops::Gemm& g) {
   if (side.device() == Device::cpu || cuda::facts().major != 9) ops::gemm(side.stream(), g);
-  else check(t.kernel.run(side, g), "{} refuses its operands", t.kernel.name);
+  else check(t.kernel.run(side.stream().queue(), g), "{} refuses its operands", t.kernel.name);
 }
 
 void run(Side& side, const Try& t) {
@@ -63,14 +54,11 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   const auto two_tiles_of_rows = [](const Shape& s) { return s[0] > 256; };
   const auto even_tiles_of_columns = [](const Shape& s) { return ceil_div(s[1], 128) % 2 == 0; };
-  const auto few_tiles = [](const Shape& s) { return s[0] * s[1] <= 256 * 256 && s[2] > 1024; };
-  for (const Kernel& k :
-       {Kernel{"1x128 by 128x128", alone<cuda::dense_1x128_128x128>, 11}, Kernel{"1x128 by 1x128", alone<cuda::dense_1x128_1x128>, 9},
-        Kernel{"1x128 by 128x128 in pairs", alone<cuda::dense_1x128_128x128_in_pairs>, 11, two_tiles_of_rows},
-        Kernel{"1x128 by 1x128 in pairs", alone<cuda::dense_1x128_1x128_in_pairs>, 9, even_tiles_of_columns},
-        Kernel{"1x128 by 1x128 in parts", in_parts, 9, few_tiles}})
-    for (const Shape& s : {Shape{3112, 1536, 384}, Shape{3112, 1448, 256}, Shape{4608, 1024, 128}, Shape{1160, 896, 1040},
-                           Shape{12, 136, 128}, Shape{256, 256, 4096}, Shape{264, 136, 2064}})
+  for (const Kernel& k : {Kernel{"1x128 by 128x128", cuda::dense_1x128_128x128, 11}, Kernel{"1x128 by 1x128", cuda::dense_1x128_1x128, 9},
+                          Kernel{"1x128 by 128x128 in pairs", cuda::dense_1x128_128x128_in_pairs, 11, two_tiles_of_rows},
+                          Kernel{"1x128 by 1x128 in pairs", cuda::dense_1x128_1x128_in_pairs, 9, even_tiles_of_columns}})
+    for (const Shape& s :
+         {Shape{3112, 1536, 384}, Shape{3112, 1448, 256}, Shape{4608, 1024, 128}, Shape{1160, 896, 1040}, Shape{12, 136, 128}})
       for (const DType result : {DType::bf16, DType::f32}) {
         if (!k.takes(s)) continue;
         for (const bool accumulate : {false, true}) {

@@ -74,16 +74,16 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
 }
 
 // Octet's kernels for Hopper multiply blocks of 128, too.
-OwnGemms own_kernels(Queue queue, const ops::Gemm& g, const ops::GemmForm& form, const Tensor& workspace) {
+OwnGemms own_kernels(Queue queue, const ops::Gemm& g, const ops::GemmForm& form) {
   using enum ops::GemmScale;
-  const auto way = [&]<class... More>(bool (*kernel)(Queue, const ops::Gemm&, More...), std::type_identity_t<std::decay_t<More>>... more) {
-    return [=, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{}](void* d) {
-      return kernel(queue, {.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate}, more...);
+  const auto way = [&](bool (*kernel)(Queue, const ops::Gemm&)) {
+    return [kernel, queue, &g, type = form.d, accumulate = form.accumulate, bias = form.biased ? g.bias : Tensor{}](void* d) {
+      return kernel(queue, {.a = g.a, .b = g.b, .d = {d, g.d.shape, type}, .bias = bias, .accumulate = accumulate});
     };
   };
   if (form.a_scale != row_128) return {};
   if (form.b_scale == square_128) return {way(dense_1x128_128x128), way(dense_1x128_128x128_in_pairs)};
-  if (form.b_scale == row_128) return {way(dense_1x128_1x128), way(dense_1x128_1x128_in_pairs), way(dense_1x128_1x128_in_parts, workspace)};
+  if (form.b_scale == row_128) return {way(dense_1x128_1x128), way(dense_1x128_1x128_in_pairs)};
   return {};
 }
 
@@ -135,7 +135,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                          [&]<class T>() { bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.as<T>()); });
     launched("gemm bias");
   }
-  if (!multiply(queue, form, o, own_kernels(queue, g, form, s.workspace), deterministic)) {
+  if (!multiply(queue, form, o, own_kernels(queue, g, form), deterministic)) {
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
   }

@@ -1,5 +1,5 @@
 #include "octet/ops/grouped_gemm/hopper/hopper.hpp"
-#include "octet/ops/grouped_gemm/hopper/parts.cuh"
+#include "octet/ops/grouped_gemm/hopper/job.cuh"
 
 // Groups along K, 1x128 scales of both operands; and the dense product of such operands. Products are promoted to FP32 and scaled every 128
 // of K.
@@ -36,17 +36,6 @@ bool dense_1x128_1x128(Queue queue, const ops::Gemm& g) {
 bool dense_1x128_1x128_in_pairs(Queue queue, const ops::Gemm& g) {
   const Operands o = Operands::of(g);
   return takes(o) && pairs(o) && (run<Share::a>(queue, o), true);
-}
-
-bool dense_1x128_1x128_in_parts(Queue queue, const ops::Gemm& g, const Tensor& workspace) {
-  const Operands o = Operands::of(g);
-  if (!takes(o) || g.bias) return false;
-  const std::int64_t parts = parts_of_k(o, workspace.bytes());
-  if (parts == 1) return false;
-  const Tensor sums{workspace.data, Shape{parts * o.d.shape[0], o.d.shape[1]}, DType::f32};
-  run<Share::nothing>(queue, {.a = g.a, .b = g.b, .d = sums, .parts = parts});
-  sum_parts(queue, sums, parts, g.d, g.accumulate);
-  return true;
 }
 
 }  // namespace octet::cuda

@@ -21,7 +21,7 @@ class QuantizeBatch {
   /// quantize(x, sink), at the latest in run(). Until then x and the memory of the sink live, nothing reads the codes, and the sink is not
   /// added again.
   void add(const Stored& x, Sink& sink);
-  /// Quantizes what is left.
+  /// Quantizes the rest.
   void run();
 
  private:

@@ -57,7 +57,6 @@ struct Job {
   CUtensorMap a, b, d, a_scale, b_scale;
   const std::int32_t *begin, *count;  // of groups; null: one group of everything
   int groups, M, N, K;                // d is [M, N] or, groups along K, [groups M, N]
-  int part_blocks;                    // where `begin` is null: stages of K of a group; the last one may have fewer
   int columns_of_clusters;            // how many clusters cover N
   bool stack_columns;                 // b's groups lie side by side along K
   const float* squares;               // scales of b's 128 x 128 blocks, `squares_row` to a row, the next group's squares_group further

@@ -25,8 +25,5 @@ bool dense_1x128_1x128(Queue, const ops::Gemm&);
 /// where columns are no even number of tiles. Which one is the fastest depends on the shape.
 bool dense_1x128_128x128_in_pairs(Queue, const ops::Gemm&);
 bool dense_1x128_1x128_in_pairs(Queue, const ops::Gemm&);
-/// The same where K is divided among blocks, whose sums lie in a workspace of FP32 until they are added in order: false where that gains
-/// nothing, or the workspace is too small.
-bool dense_1x128_1x128_in_parts(Queue, const ops::Gemm&, const Tensor& workspace);
 
 }  // namespace octet::cuda

@@ -39,11 +39,10 @@ inline CUtensorMap scales_map(const Quantized& q, int count) {
 struct Operands {
   const Quantized& a;
   const Quantized& b;
-  const ops::RowGroups* groups = nullptr;  // null: dense
-  bool stack_columns = false;
-  Tensor d, bias = {};
-  bool accumulate = false;
-  std::int64_t parts = 1;  // of K, of a dense product: d has a matrix for each
+  const ops::RowGroups* groups;  // null: dense
+  bool stack_columns;
+  Tensor d, bias;
+  bool accumulate;
 
   static Operands of(const ops::GroupedGemm& g) { return {g.a, g.b, &g.groups, g.stack_columns, g.d, {}, g.accumulate}; }
   static Operands of(const ops::Gemm& g) { return {g.a, g.b, nullptr, false, g.d, g.bias, g.accumulate}; }
@@ -73,9 +72,8 @@ inline bool pairs(const Operands& o) { return ceil_div(o.d.shape[1], tile_column
 
 template <class F>
 Job job_of(const Operands& o) {
-  const std::int64_t E = o.groups != nullptr ? o.groups->size() : o.parts;
+  const std::int64_t E = o.groups != nullptr ? o.groups->size() : 1;
   constexpr bool rows = F::groups == Groups::rows;
-  const std::int64_t stage_values = depth / std::int64_t(size_of(o.a.codes.dtype));
   const std::int64_t M = o.d.shape[0] / (rows ? 1 : E), N = o.d.shape[1], K = o.a.cols();
   const std::int64_t b_rows = rows ? N : o.b.rows(), b_groups = rows ? E : 1;
   Job job{.a = F::a_turned ? matrix_map(o.a.codes, K, o.a.rows(), half_rows) : matrix_map(o.a.codes, o.a.rows(), K, half_rows),
@@ -86,7 +84,6 @@ Job job_of(const Operands& o) {
           .M = int(M),
           .N = int(N),
           .K = int(K),
-          .part_blocks = int(ceil_div(ceil_div(K, stage_values), o.parts)),
           .columns_of_clusters = int(ceil_div(N, tile_columns * (F::a_shared ? 2 : 1))),
           .stack_columns = o.stack_columns,
           .bias = o.bias.f32(),

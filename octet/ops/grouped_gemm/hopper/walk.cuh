@@ -64,12 +64,8 @@ class Walk {
       at_ += clusters_;
     } while (row >= job_.M);
     set_rows(p, row, job_.M, half < 0 ? F::waves : 1);
-    if (job_.begin != nullptr) {
-      p.first = __ldg(job_.begin + p.group), p.blocks = ceil_of(__ldg(job_.count + p.group), values);
-    } else {
-      const int begin = p.group * job_.part_blocks;
-      p.first = begin * values, p.blocks = min(job_.part_blocks, ceil_of(job_.K, values) - begin);
-    }
+    p.first = job_.begin == nullptr ? 0 : __ldg(job_.begin + p.group);
+    p.blocks = ceil_of(job_.begin == nullptr ? job_.K : __ldg(job_.count + p.group), values);
     return true;
   }
 
