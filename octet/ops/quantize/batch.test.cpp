@@ -11,7 +11,7 @@ namespace octet::ops {
 namespace {
 
 TEST(QuantizeBatch, ACpuQuantizesAtOnce) {
-  Stream stream(Target::here());
+  Stream stream(Device::cpu);
   const Shape shape{40, 24};
   const Tensor x = testing::gaussian_tensor(stream, shape, 7, DType::f32);
   const QuantizeSpec spec{.format = DType::e4m3, .rows = {1, 0}, .cols = {1, 0}};
@@ -27,7 +27,7 @@ TEST(QuantizeBatch, ACpuQuantizesAtOnce) {
 }
 
 TEST(QuantizeBatch, RefusesAnotherShape) {
-  Stream stream(Target::here());
+  Stream stream(Device::cpu);
   const Tensor x = testing::gaussian_tensor(stream, {40, 24}, 7, DType::f32);
   Sink sink = make_sink(stream, {.format = DType::e4m3}, {.shape = {24, 40}, .dtype = DType::f32});
   EXPECT_THROW(QuantizeBatch(stream).add(Stored::plain(x), sink), ContractError);
