@@ -172,6 +172,7 @@ struct Known {
 };
 constexpr Known known[] = {
     {"tile_kernel<", 128, "any scale block in one kernel, 64 values a thread, and few registers, so that blocks share a multiprocessor"},
+    {"tile_batch_kernel", 24, "the same for values of FP32"},
     {"fill_rows_kernel<", 128, "a thread holds a long row's values in registers, and spills the last of them"},
     {"held_rows_kernel<", 128, "the same"},
     {"add_rows_kernel<float", 96, "the same"},

@@ -96,13 +96,23 @@ struct KnownShared<outputs, true> {
   Reported reported;
 };
 
+/// The scale of the orientations that have codes. Only values that were stored before can have a maximum in memory.
+template <class Make>
+__device__ __forceinline__ float scale_of_both(const TileJob& job, const Spot& at) {
+  if constexpr (!is_stored<Make>) {
+    return fabsf(*(job.row.part == Part::constant ? job.row.scale : job.col.scale));
+  } else {
+    const bool stores = at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0;
+    const float of_columns = job.col.part == Part::constant ? constant_scale(job, job.col, stores) : 0.0f;
+    return job.row.part == Part::constant ? constant_scale(job, job.row, stores) : of_columns;
+  }
+}
+
 template <class Format, bool keeps_plain, bool measures, class Make>
 __device__ __forceinline__ void encode_as_made(const TileJob& job, const Make& make, const Spot& at,
                                                KnownShared<Make::outputs, measures>& shared) {
   const std::int64_t width = job.cols / Make::outputs;
-  const bool stores = at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0;
-  float scale = job.col.part == Part::constant ? constant_scale(job, job.col, stores) : 0.0f;  // that of both
-  if (job.row.part == Part::constant) scale = constant_scale(job, job.row, stores);
+  const float scale = scale_of_both<Make>(job, at);
   Collected<measures> all;
   if (job.rows > 0 && width > 0) {
 #pragma unroll 1

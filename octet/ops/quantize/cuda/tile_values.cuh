@@ -56,6 +56,11 @@ struct Stored {
   }
 };
 
+template <class Make>
+inline constexpr bool is_stored = false;
+template <class From, class T>
+inline constexpr bool is_stored<Stored<From, T>> = true;
+
 /// Eight values of each output from column `col` on, rounded to T.
 template <class T, class Make>
 __device__ __forceinline__ void make_eight(const Make& make, int row, int col, Eight<T> (&v)[Make::outputs]) {
