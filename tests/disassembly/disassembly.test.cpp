@@ -179,7 +179,7 @@ constexpr Known known[] = {
     {"stored_adamw_kernel<Any", 24, "any storages in one kernel, and few enough registers for two blocks per multiprocessor"},
     {"known_tile_kernel<", 24, "spills a few addresses"},
     {"known_tile_kernel<false, false, WeightedHalves", 80, "the same, with the map and the weights of experts' rows"},
-    {"known_tile_kernel<false, true, WeightedHalves", 128, "the same"},
+    {"known_tile_kernel<false, true, WeightedHalves", 144, "the same"},
     {"line_tile_kernel<", 48, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},
     {"plain_tile_kernel<Bf16, WeightedHalves", 40, "the same, with the map and the weights of experts' rows"},
