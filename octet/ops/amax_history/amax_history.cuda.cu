@@ -5,7 +5,7 @@
 namespace octet::cuda {
 namespace {
 
-// One slot of a thread.
+// A thread has one slot.
 struct SlotLanes {
   using Value = float;
   OCTET_HD float load(const float* p, std::int64_t at) const { return p[at]; }
