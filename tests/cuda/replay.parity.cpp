@@ -22,6 +22,27 @@ std::vector<Case> make() {
                }
              side.result("sum", sum, same_bits());
            }},
+          // Small ones become kernels of the graph.
+          {"memory that a recorded body clears",
+           [](Side& side) {
+             Stream& stream = side.stream();
+             const Tensor all = side.gaussian({3 << 18}, 1), more = side.gaussian({4096}, 2), copies = side.gaussian({4 * 4096}, 3);
+             Replay replay;
+             for (int run = 0; run < 4; ++run)
+               replay.run(stream, {1}, [&] {
+                 std::int64_t at = 0, i = 0;
+                 for (const std::int64_t n : {1, 1003, 70001, 1 << 19}) {
+                   const std::int64_t few = std::min<std::int64_t>(n, 4096);
+                   const Tensor seen = all.rows(at, few), added = more.rows(0, few);
+                   ops::add(stream, seen, added, seen);
+                   clear(stream, all.rows(at + i % 2, n));  // aligned, or not
+                   copy(stream, seen, copies.rows(4096 * i++, few));
+                   ops::add(stream, seen, added, seen);
+                   at += round_up(n, 16) + 16;
+                 }
+               });
+             side.result("all", all, same_bits()), side.result("copies", copies, same_bits());
+           }},
           // Long enough that a queue that does not wait reads older values. The second piece reads the result of the first.
           {"side work in order and recorded", [](Side& side) {
              Stream& stream = side.stream();
