@@ -70,10 +70,19 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
+// Tensor cores multiply parts of bf16 many times faster than other units multiply f32.
+bool in_parts(const Gemm& g, int generation) {
+  const DType ta = g.a.codes.dtype, tb = g.b.codes.dtype;
+  const auto has_parts = [](DType t) { return t == DType::f32 || t == DType::bf16; };
+  if (generation < 8 || !has_parts(ta) || !has_parts(tb)) return false;
+  return ta != tb || (ta == DType::f32 && g.d.dtype != DType::f32);
+}
+
 // Source: cuBLASLt's documentation, scaling modes by compute capability.
 GemmWay way_on_gpu(const Gemm& g, int generation) {
   const DType ta = g.a.codes.dtype, tb = g.b.codes.dtype;
   if (reads_b_once(g)) return GemmWay::few_rows;
+  if (in_parts(g, generation)) return GemmWay::parts;
   if (!is_fp8(ta) && !is_fp8(tb)) return ta == tb ? GemmWay::as_is : GemmWay::decoded;
   if (!is_fp8(ta) || !is_fp8(tb) || generation < 9) return GemmWay::decoded;  // A100 and older have no products of such codes
   using enum GemmScale;
@@ -93,6 +102,8 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   const auto scratch = [&](Shape shape, DType type) { return stream.empty(shape, type, Lifetime::scratch, Category::workspace); };
   if (s.way == GemmWay::few_rows || s.way == GemmWay::promoted) return s;
   if (s.way == GemmWay::tiled) s.a_scales = scratch(g.a.descales.shape, DType::u8), s.b_scales = scratch(g.b.descales.shape, DType::u8);
+  const bool apart = s.way == GemmWay::parts && g.a.codes.dtype != g.b.codes.dtype;  // each part is a product
+  if (s.way == GemmWay::parts) s.a = prepare_parts(stream, g.a, !apart), s.b = prepare_parts(stream, g.b, !apart);
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
     s.a = prepare_operand(stream, g.a, compute), s.b = prepare_operand(stream, g.b, compute);
@@ -105,7 +116,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
     const DType operands = s.a.values.dtype;
     const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0,
                rounds = operands == g.d.dtype || (is_fp8(operands) && g.d.dtype == DType::bf16);
-    if (!rounds || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
+    if (!rounds || apart || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
     else if (g.bias) s.bias = scratch(g.bias.shape, g.d.dtype);
   }
   s.workspace = scratch({gemm_workspace_bytes}, DType::u8);

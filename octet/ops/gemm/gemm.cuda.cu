@@ -87,6 +87,29 @@ OwnGemms own_kernels(Queue queue, const ops::Gemm& g, const ops::GemmForm& form)
   return {};
 }
 
+// Parts of f32 operands. A product by bf16 is the sum of three, the smallest first, so that d is rounded to the sum of all.
+bool multiply_parts(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, ops::GemmForm form, GemmOperands o, bool deterministic) {
+  const bool a_split = g.a.codes.dtype == DType::f32, b_split = g.b.codes.dtype == DType::f32;
+  form.a = form.b = DType::bf16;
+  o.a = s.a.values.data, o.b = s.b.values.data;
+  if (a_split && b_split) {
+    split_f32_along_k(queue, g.a, true, s.a.values), split_f32_along_k(queue, g.b, false, s.b.values);
+    form.K *= 6, form.alignment = alignment_of({o.a, o.b, o.d});
+    return multiply(queue, form, o, {}, deterministic);
+  }
+  split_f32(queue, a_split ? g.a.codes : g.b.codes, a_split ? s.a.values : s.b.values);
+  for (int part = 3; part-- > 0; form.accumulate = true) {
+    const auto at = [part](const Tensor& parts) { return parts.rows(parts.shape[0] / 3 * part, parts.shape[0] / 3).data; };
+    if (a_split) o.a = at(s.a.values);
+    else o.b = at(s.b.values);
+    form.alignment = alignment_of({o.a, o.b, o.d});
+    if (multiply(queue, form, o, {}, deterministic)) continue;
+    check(part == 2, "gemm: no kernel adds a part of {} x {} x {}", form.M, form.N, form.K);
+    return false;
+  }
+  return true;
+}
+
 /// A form that the fast kernels refuse runs many times slower: one warning per form.
 void say_general_kernel(std::int64_t M, std::int64_t N, std::int64_t K) {
   static std::mutex mutex;
@@ -122,7 +145,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                      .untimed = g.untimed};
   GemmOperands o{
       .d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
-  const bool tiled = s.way == ops::GemmWay::tiled;
+  const bool tiled = s.way == ops::GemmWay::tiled, parts = s.way == ops::GemmWay::parts;
   if (tiled) tile_scales(queue, g.a, s.a_scales), tile_scales(queue, g.b, s.b_scales);
   decode(queue, g.a, s.a), decode(queue, g.b, s.b);
   make_factor(queue, g, s);
@@ -135,7 +158,8 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
                          [&]<class T>() { bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.as<T>()); });
     launched("gemm bias");
   }
-  if (!multiply(queue, form, o, own_kernels(queue, g, form), deterministic)) {
+  if (parts ? !multiply_parts(queue, g, s, form, o, deterministic)
+            : !multiply(queue, form, o, own_kernels(queue, g, form), deterministic)) {
     say_general_kernel(M, N, K);
     return plain_gemm(queue, g);
   }

@@ -18,9 +18,10 @@ namespace octet::ops {
 /// are multiplied by a kernel of Octet, as they are stored. On Hopper Octet's own kernels multiply 1x128 by 1x128 or 128x128 where they are
 /// faster, and where only these conditions fail, if K is a multiple of 16 and rows of d have whole 16 bytes. All other FP8 operands, also
 /// those multiplied by 16-bit ones, are decoded first, to bf16 where that is exact and to f32 where not, which gives the same result at the
-/// rate of those types. So does the CPU. f32 is multiplied as f32, never as TF32. Partial sums of FP8 are promoted to FP32 every 128
-/// products, unless `fast_accumulation`. A bias may be rounded to the type of a 16-bit d. Sums beyond the largest f16 become infinite in an
-/// f16 d.
+/// rate of those types. So does the CPU. f32 is never multiplied as TF32. On a GPU, f32 by bf16, and f32 by f32 into a 16-bit d, are
+/// multiplied in parts of bf16 (octet/numerics/bf16_parts.hpp): products by bf16 are exact, and of f32 by f32 those below 2^-22 of the
+/// largest are left out. There infinite values may give NaN. Partial sums of FP8 are promoted to FP32 every 128 products, unless
+/// `fast_accumulation`. A bias may be rounded to the type of a 16-bit d. Sums beyond the largest f16 become infinite in an f16 d.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;

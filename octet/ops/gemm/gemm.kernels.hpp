@@ -19,6 +19,7 @@ enum class GemmWay : std::uint8_t {
   promoted,  // Octet's kernels for Hopper: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has none, both operands e5m2, or M or N no
              // multiple of 16; K must be a multiple of 16, and a row of d of 16 bytes
   few_rows,  // Octet's kernel that reads b once: up to few_rows rows of one type, bf16, f16 or e4m3 with any scales
+  parts,     // cuBLASLt, f32 in three parts of bf16: by bf16, or by f32 into a 16-bit d
   decoded,   // cuBLASLt, after the codes were decoded to bf16 or f32
 };
 
@@ -33,7 +34,7 @@ struct FewRows {
 /// Scratch of a GEMM on a GPU.
 struct GemmSpace {
   GemmWay way = GemmWay::as_is;
-  GemmReady a, b;
+  GemmReady a, b;             // of GemmWay::parts, values of an f32 operand are its parts
   Tensor a_scales, b_scales;  // u8, where scales are tiled
   Tensor factor;              // f32 [64], of decoded operands with one descale; else empty
   Tensor bias;                // d's 16-bit type [N], when d has a bias that the library adds
@@ -44,6 +45,11 @@ struct GemmSpace {
 }  // namespace octet::ops
 
 namespace octet::cuda {
+/// to = from's values in three parts of bf16, one matrix behind the other: [3 R, C] of [R, C].
+void split_f32(Queue, const Tensor& from, const Tensor& to);
+/// to = six parts of each value side by side along K, so that the sum over them is the product with the other operand's: [R, 6 C] of
+/// [R, C = K], or of a transposed view [6 R, C] of [R = K, C].
+void split_f32_along_k(Queue, const Quantized& from, bool left, const Tensor& to);
 void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
 /// The same by Octet's own kernel: any sizes, formats and scale blocks, no workspace, slow.
 void plain_gemm(Queue, const ops::Gemm&);

@@ -24,6 +24,13 @@ GemmReady prepare_operand(Stream& stream, const Quantized& q, DType compute) {
   return r;
 }
 
+GemmReady prepare_parts(Stream& stream, const Quantized& q, bool along_k) {
+  if (q.codes.dtype != DType::f32) return {.values = q.codes};
+  const std::int64_t rows = q.codes.shape[0], cols = q.codes.shape[1];
+  const Shape shape = !along_k ? Shape{3 * rows, cols} : q.transposed ? Shape{6 * rows, cols} : Shape{rows, 6 * cols};
+  return {.values = stream.empty(shape, DType::bf16, Lifetime::scratch, Category::workspace)};
+}
+
 void check_gemm_operand(const char* op, const Quantized& q, std::string_view which, bool cpu) {
   const DType t = q.codes.dtype;
   check(q.codes.shape.rank == 2 && (is_fp8(t) || is_activation(t)), "{}: {} must be a matrix of e4m3, e5m2, bf16, f16 or f32, got {} {}",

@@ -23,6 +23,8 @@ bool fits_bf16(const Quantized&);
 DType cpu_compute(const Target&, const Quantized& a, const Quantized& b);
 /// The operand as values of `compute`: scratch for them, if it has another type.
 GemmReady prepare_operand(Stream&, const Quantized&, DType compute);
+/// An operand of GemmWay::parts: scratch for an f32 operand's parts, along K or one behind the other.
+GemmReady prepare_parts(Stream&, const Quantized&, bool along_k);
 /// Throws ContractError, naming the op and the operand, on other dtypes and layouts than gemm() takes.
 void check_gemm_operand(const char* op, const Quantized&, std::string_view which, bool cpu);
 
