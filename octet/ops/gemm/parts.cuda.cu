@@ -17,7 +17,8 @@ constexpr int of_left[6] = {0, 0, 1, 0, 1, 2}, of_right[6] = {0, 1, 0, 2, 1, 0};
 
 // N neighbouring values per thread.
 template <int N>
-__global__ void __launch_bounds__(threads) split_kernel(std::int64_t packs, std::int64_t cols, const float* from, Bf16* to, PartOrder order) {
+__global__ void __launch_bounds__(threads)
+    split_kernel(std::int64_t packs, std::int64_t cols, const float* from, Bf16* to, PartOrder order) {
   const std::int64_t i = (std::int64_t(blockIdx.x) * threads + threadIdx.x) * N;
   if (i >= packs * N) return;
   const std::int64_t row = i / cols;
@@ -51,9 +52,7 @@ void split(Queue queue, const Tensor& from, const Tensor& to, const PartOrder& o
 
 }  // namespace
 
-void split_f32(Queue queue, const Tensor& from, const Tensor& to) {
-  split(queue, from, to, {from.shape[1], from.count(), 3, {0, 1, 2}});
-}
+void split_f32(Queue queue, const Tensor& from, const Tensor& to) { split(queue, from, to, {from.shape[1], from.count(), 3, {0, 1, 2}}); }
 
 void split_f32_along_k(Queue queue, const Quantized& from, bool left, const Tensor& to) {
   const std::int64_t cols = from.codes.shape[1];

@@ -1,4 +1,5 @@
 #include "octet/ops/quantize/cuda/coded.cuh"
+#include "octet/ops/weighted_swiglu/limit.cuh"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.kernels.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.math.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -28,14 +29,14 @@ __device__ __forceinline__ Pack<N> unless_below(const Pack<N>& d, const Pack<N>&
 namespace {
 
 // The inputs of both producers, and the place of the sums of eight columns.
-template <class T, class Rows>
+template <class T, class Rows, class Limit>
 struct Inputs {
   const T* dy;
   Rows x;
   const float* w;
   const std::int32_t* source;
   int cols, parts_of_row;
-  float limit;
+  Limit limit;
   float* parts;
 
   /// Gradients of the gate and of `up`; products to `sum`. Zeros for a row without a token.
@@ -43,19 +44,22 @@ struct Inputs {
   __device__ __forceinline__ void gradients(int row, int col, Pack<N>& gate, Pack<N>& up, Pack<N>& sum) const {
     const int choice = source[row];
     sum = Pack<N>::all(0);
-    if (choice < 0) gate = up = Pack<N>::all(0);
-    else
-      ops::weighted_swiglu_backward_row<true>(typename Rows::template Lanes<N>{col}, cols, limit, w[choice], row_of(dy, row, cols), x(row),
-                                              Kept<N>{&gate, &up}, sum);
+    if (choice < 0 && branches_at_padding<Rows, Limit>) {
+      gate = up = Pack<N>::all(0);
+      return;
+    }
+    ops::weighted_swiglu_backward_row<Limit::is_any>(typename Rows::template Lanes<N>{col}, cols, limit(), w[max(choice, 0)],
+                                                     row_of(dy, row, cols), x(row), Kept<N>{&gate, &up}, sum);
+    if (choice < 0) gate = up = sum = Pack<N>::all(0);
   }
   __device__ __forceinline__ void put(int row, int col, float sum) const { row_of(parts, row, parts_of_row)[col / 8] = sum; }
 };
 
 /// Gradients of the gate (first output) and of `up`, which are as far apart as x's halves.
-template <class T, class Rows>
+template <class T, class Rows, class Limit>
 struct WeightedHalves {
   static constexpr int outputs = 2;
-  Inputs<T, Rows> in;
+  Inputs<T, Rows, Limit> in;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[2]) const {
@@ -70,7 +74,7 @@ template <class T, class Rows>
 struct WeightedHalf {
   static constexpr int outputs = 1;
   static constexpr bool only_packs = Rows::only_packs, rare = true;
-  Inputs<T, Rows> in;
+  Inputs<T, Rows, AnyLimit> in;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
@@ -109,13 +113,16 @@ template <class T>
 void backward(Queue queue, const ops::WeightedSwigluBackward& a, const ops::Sink& dx, const Tensor& parts) {
   with_rows<T>(a.x, [&]<class Rows>(const Rows& rows, bool aligned_rows) {
     const bool aligned = packs_of_eight(a.dy) && aligned_rows;
-    const float limit = a.limit > 0 ? a.limit : __builtin_inff();  // one kernel for both, with the bits of either
-    const Inputs<T, Rows> in{a.dy.as<T>(),        rows,  a.w.f32(),  a.map.source.as<std::int32_t>(), int(a.dy.shape[1]),
-                             int(parts.shape[1]), limit, parts.f32()};
+    const auto inputs = [&]<class Limit>(Limit limit) {
+      return Inputs<T, Rows, Limit>{a.dy.as<T>(),        rows,  a.w.f32(),  a.map.source.as<std::int32_t>(), int(a.dy.shape[1]),
+                                    int(parts.shape[1]), limit, parts.f32()};
+    };
     if constexpr (sizeof(T) == 2) {  // of f32, two tiles are more than a thread has registers for
-      if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx)) return fill_sink<T>(queue, dx, WeightedHalves<T, Rows>{in}, true);
+      if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
+        return with_limit<T>(
+            a.limit, [&]<class Limit>(Limit limit) { fill_sink<T>(queue, dx, WeightedHalves<T, Rows, Limit>{inputs(limit)}, true); });
     }
-    fill_sink<T>(queue, dx, WeightedHalf<T, Rows>{in}, aligned);
+    fill_sink<T>(queue, dx, WeightedHalf<T, Rows>{inputs(any_limit(a.limit))}, aligned);
   });
 }
 

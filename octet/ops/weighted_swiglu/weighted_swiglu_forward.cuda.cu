@@ -1,4 +1,5 @@
 #include "octet/ops/quantize/cuda/coded.cuh"
+#include "octet/ops/weighted_swiglu/limit.cuh"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.kernels.hpp"
 #include "octet/ops/weighted_swiglu/weighted_swiglu.math.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -6,8 +7,7 @@
 namespace octet::cuda {
 namespace {
 
-// Without a limit it is infinite: one kernel for both, with the bits of either.
-template <class T, class Rows>
+template <class T, class Rows, class Limit>
 struct WeightedSwiGlu {
   static constexpr int outputs = 1;
   static constexpr bool only_packs = Rows::only_packs;
@@ -15,13 +15,18 @@ struct WeightedSwiGlu {
   const float* w;
   const std::int32_t* source;
   int cols;
-  float limit;
+  Limit limit;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
     const int choice = source[row];
+    if (choice < 0 && branches_at_padding<Rows, Limit>) {
+      out[0] = Pack<N>::all(0);
+      return;
+    }
+    ops::weighted_swiglu_row<Limit::is_any>(typename Rows::template Lanes<N>{col}, cols, limit(), w[max(choice, 0)], x(row),
+                                            Kept<N>{&out[0]});
     if (choice < 0) out[0] = Pack<N>::all(0);
-    else ops::weighted_swiglu_row<true>(typename Rows::template Lanes<N>{col}, cols, limit, w[choice], x(row), Kept<N>{&out[0]});
   }
 };
 
@@ -37,10 +42,10 @@ void weighted_swiglu_forward(Queue queue, const ops::Saved& x, const Tensor& w, 
                              const ops::Sink& y) {
   dispatch<float, Bf16, Fp16>(x.dtype, "weighted_swiglu", [&]<class T>() {
     with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
-      fill_sink<T>(
-          queue, y,
-          WeightedSwiGlu<T, Rows>{rows, w.f32(), map.source.as<std::int32_t>(), int(y.shape[1]), limit > 0 ? limit : __builtin_inff()},
-          aligned);
+      with_limit<T>(limit, [&]<class Limit>(Limit most) {
+        const WeightedSwiGlu<T, Rows, Limit> make{rows, w.f32(), map.source.as<std::int32_t>(), int(y.shape[1]), most};
+        fill_sink<T>(queue, y, make, aligned);
+      });
     });
   });
 }
