@@ -1,64 +1,71 @@
 #include "octet/numerics/bf16_parts.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/cuda/pack.cuh"
 
 namespace octet::cuda {
 namespace {
 
 constexpr int threads = 256;
 
-// Part i of a row begins at row * row_step + i * part_step.
+// Which parts are stored: digits from the last on. Those of both operands give the six largest of the nine products of parts.
+template <int count_, unsigned digits>
 struct PartOrder {
-  std::int64_t row_step, part_step;
-  int count, part[6];
+  static constexpr int count = count_;
+  static __device__ constexpr int part(int i) { return int(digits >> 4 * i & 0xF); }
 };
-// The six largest of the nine products of parts.
-constexpr int of_left[6] = {0, 0, 1, 0, 1, 2}, of_right[6] = {0, 1, 0, 2, 1, 0};
+using Apart = PartOrder<3, 0x210>;
+using OfLeft = PartOrder<6, 0x210100>;
+using OfRight = PartOrder<6, 0x012010>;
+
+// The i-th of a row begins at row * steps.row + i * steps.part.
+struct PartSteps {
+  std::int64_t row, part;
+};
 
 // N neighbouring values per thread.
-template <int N>
+template <int N, class Order>
 __global__ void __launch_bounds__(threads)
-    split_kernel(std::int64_t packs, std::int64_t cols, const float* from, Bf16* to, PartOrder order) {
+    split_kernel(std::int64_t packs, std::int64_t cols, const float* from, Bf16* to, PartSteps steps) {
   const std::int64_t i = (std::int64_t(blockIdx.x) * threads + threadIdx.x) * N;
   if (i >= packs * N) return;
   const std::int64_t row = i / cols;
-  struct alignas(sizeof(float) * N) Values {
-    float v[N];
-  } x = *reinterpret_cast<const Values*>(from + i);
+  const Pack<N> x = load<N>(from, i);
   Bf16Parts parts[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) parts[j] = bf16_parts(x.v[j]);
-  Bf16* const at = to + row * order.row_step + (i - row * cols);
-  for (int p = 0; p < order.count; ++p) {
-    struct alignas(sizeof(Bf16) * N) Part {
+  Bf16* const at = to + row * steps.row + (i - row * cols);
+#pragma unroll
+  for (int p = 0; p < Order::count; ++p) {
+    struct alignas(sizeof(Bf16) * N) Stored {
       Bf16 v[N];
     } part;
-    const int which = order.part[p];
 #pragma unroll
-    for (int j = 0; j < N; ++j) part.v[j] = which == 0 ? parts[j].part[0] : which == 1 ? parts[j].part[1] : parts[j].part[2];
-    *reinterpret_cast<Part*>(at + p * order.part_step) = part;
+    for (int j = 0; j < N; ++j) part.v[j] = parts[j].part[Order::part(p)];
+    *reinterpret_cast<Stored*>(at + p * steps.part) = part;
   }
 }
 
-void split(Queue queue, const Tensor& from, const Tensor& to, const PartOrder& order) {
+template <class Order>
+void split(Queue queue, const Tensor& from, const Tensor& to, PartSteps steps) {
   const std::int64_t n = from.count(), cols = from.shape[1];
   if (n == 0) return;
   const bool aligned = reinterpret_cast<std::uintptr_t>(from.data) % 16 == 0 && cols % 4 == 0;
   const auto blocks = [](std::int64_t packs) { return unsigned(ceil_div(packs, threads)); };
-  if (aligned) split_kernel<4><<<blocks(n / 4), threads, 0, queue>>>(n / 4, cols, from.f32(), to.as<Bf16>(), order);
-  else split_kernel<1><<<blocks(n), threads, 0, queue>>>(n, cols, from.f32(), to.as<Bf16>(), order);
+  if (aligned) split_kernel<4, Order><<<blocks(n / 4), threads, 0, queue>>>(n / 4, cols, from.f32(), to.as<Bf16>(), steps);
+  else split_kernel<1, Order><<<blocks(n), threads, 0, queue>>>(n, cols, from.f32(), to.as<Bf16>(), steps);
   launched("split_f32");
 }
 
 }  // namespace
 
-void split_f32(Queue queue, const Tensor& from, const Tensor& to) { split(queue, from, to, {from.shape[1], from.count(), 3, {0, 1, 2}}); }
+void split_f32(Queue queue, const Tensor& from, const Tensor& to) { split<Apart>(queue, from, to, {from.shape[1], from.count()}); }
 
 void split_f32_along_k(Queue queue, const Quantized& from, bool left, const Tensor& to) {
   const std::int64_t cols = from.codes.shape[1];
-  PartOrder order = from.transposed ? PartOrder{cols, from.codes.count(), 6, {}} : PartOrder{6 * cols, cols, 6, {}};
-  for (int i = 0; i < 6; ++i) order.part[i] = (left ? of_left : of_right)[i];
-  split(queue, from.codes, to, order);
+  const PartSteps steps = from.transposed ? PartSteps{cols, from.codes.count()} : PartSteps{6 * cols, cols};
+  if (left) split<OfLeft>(queue, from.codes, to, steps);
+  else split<OfRight>(queue, from.codes, to, steps);
 }
 
 }  // namespace octet::cuda

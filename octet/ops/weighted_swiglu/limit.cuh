@@ -20,9 +20,9 @@ struct NoLimit {
 };
 
 /// Whether rows without a token are left out. Otherwise no load waits for a branch: what such rows have in memory is computed with, and the
-/// result is dropped. Saving would store it, and a limit takes the registers that this needs.
+/// result is dropped. A limit takes the registers that this needs.
 template <class Rows, class Limit>
-inline constexpr bool branches_at_padding = Limit::is_any || !Rows::only_loads;
+inline constexpr bool branches_at_padding = Limit::is_any || !Rows::loads_early;
 
 inline AnyLimit any_limit(float limit) { return {limit > 0 ? limit : __builtin_inff()}; }
 

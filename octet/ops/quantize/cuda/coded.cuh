@@ -22,7 +22,8 @@ template <int N>
 struct CodedPackLanes;
 
 struct CodedRows {
-  static constexpr bool only_packs = true, only_loads = true;  // whole blocks of columns: see check_saved()
+  static constexpr bool only_packs = true;  // whole blocks of columns: see check_saved()
+  static constexpr bool loads_early = false;
   const std::uint8_t *codes, *scales;
   int cols, scales_of_row;
   template <int N>
@@ -54,7 +55,8 @@ struct CodedPackLanes : PackLanes<N> {
 /// Rows of `cols` values in memory, for a row body.
 template <class T>
 struct ValueRows {
-  static constexpr bool only_packs = false, only_loads = true;
+  static constexpr bool only_packs = false;
+  static constexpr bool loads_early = true;  // loads of several rows have registers enough, and do nothing else
   const T* values;
   int cols;
   template <int N>
@@ -118,7 +120,7 @@ struct SavingPackLanes : PackLanes<N> {
 
 template <class T>
 struct SavingRows {
-  static constexpr bool only_packs = true, only_loads = false;
+  static constexpr bool only_packs = true, loads_early = false;
   const T* values;
   std::uint8_t *codes, *scales;
   int cols, scales_of_row;
