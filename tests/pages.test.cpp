@@ -46,6 +46,7 @@ constexpr Marked marked[] = {
     {"docs/benchmarks.md", "python3 bench/peers/te_gpu.py", packages},
     {"docs/benchmarks.md", "octet bench step --model qwen2.5-7b", gpus},
     {"docs/experts.md", "octet launch --ranks 2 bench step", gpus},
+    {"docs/experts.md", "venv-peers/bin/python", packages},
     {"docs/long-runs.md", "octet compare examples/demo.toml", minutes},
     {"docs/experts.md", "OCTET_TWO_HOSTS", "needs root; makes two network namespaces"},
     {"docs/long-runs.md", "octet compare long.toml", gpus},
