@@ -1,6 +1,7 @@
 #include "octet/comm/combine.hpp"
 
 #include "octet/comm/combine.kernels.hpp"
+#include "octet/tensor/backend.hpp"
 
 namespace octet::comm {
 
@@ -10,10 +11,10 @@ void combine(Reduction reduction, std::span<const void* const> in, const Tensor&
   OCTET_RUN(combine, reduction, in.data(), std::int64_t(in.size()), to);
 }
 
-void combine(cuda::Queue queue, std::span<const void* const> in, const Tensor& to) {
+void combine([[maybe_unused]] cuda::Queue queue, std::span<const void* const> in, const Tensor& to) {
   check(!in.empty() && in.size() <= most_combined, "combine: {} inputs, wanted 1 to {}", in.size(), most_combined);
   dispatch<float, Bf16>(to.dtype, "combine", []<class T>() {});
-  cuda::combine_sums(queue, in.data(), int(in.size()), to);
+  OCTET_RUN_CUDA(combine_sums, queue, in.data(), int(in.size()), to);
 }
 
 }  // namespace octet::comm
